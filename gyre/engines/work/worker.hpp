@@ -56,7 +56,8 @@ task<std::string> run_handler(Handler& handler, job& current) {
 /// The worker has a lease, which it extends all the time. If it does not (its process was killed,
 /// its loop is blocked, the network is gone), other workers take over its jobs. Such a late
 /// worker's handlers are asked to stop; what they store counts for nothing, and transactions with
-/// once() are rolled back. Errors of the database are no end: the worker tries again.
+/// once() are rolled back. If the database is away or overloaded, the worker tries again; if it
+/// refuses the login or a statement for good, run() ends.
 ///
 /// Connections: handlers may hold all connections of the client. The worker extends its lease over
 /// one of its own with the client's options, and opens a second one for schedules while some are
@@ -94,9 +95,9 @@ class worker {
   /// `statement_timeout`.
   ///
   /// Errors: std::system_error with errc::schema_missing; postgres::server_error if the database
-  /// refuses the worker's statements for good (rights, for instance), after the handlers were
-  /// stopped and have ended; gyre::operation_cancelled after a stop. std::logic_error if it was
-  /// called before.
+  /// refuses the worker's login (SQLSTATE class 28) or statements for good (rights, for instance),
+  /// after the handlers were stopped and have ended; gyre::operation_cancelled after a stop.
+  /// std::logic_error if it was called before.
   [[nodiscard]] task<> run();
   /// Begins the orderly end of run(). Idempotent.
   void drain() noexcept;

@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -333,6 +334,23 @@ TEST_F(Worker, RemovesOldRowsWithoutAPauseAfterEachThousand) {
       // Schedules come last in each turn.
       co_await test.wait_until("select next_at is not null from work.schedule");
       EXPECT_EQ(co_await test.db.query_one<int>("select count(*) from work.done"), 0);
+    });
+  }(*this));
+}
+
+TEST_F(Worker, ProgressThatIsNoNumberIsNone) {
+  run([](Worker& test) -> task<> {
+    gyre::manual_reset_event seen;
+    worker worker(test.db, {.lease = 1s});
+    worker.handle("steps", [&](job& current) -> task<> {
+      current.report_progress(std::numeric_limits<double>::quiet_NaN(), "unknown");
+      co_await seen.wait();
+    });
+    const auto made = co_await test.jobs.submit(test.db, "steps", "", {.keep = 1h});
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await test.wait_until("select progress_note = 'unknown' from work.job");
+      EXPECT_EQ((co_await test.jobs.status(made.id)).value().progress, 0.0);
+      seen.set();
     });
   }(*this));
 }
