@@ -507,7 +507,9 @@ TEST_F(PostgresSubscription, ItsConnectionEndsWithTheLastOne) {
     {
       subscription news = co_await db.listen("news");
       subscription more = co_await db.listen("more");
-      EXPECT_EQ(co_await listeners(db), 1);
+      // The connection that asked whether the server is ready may still be ending.
+      while (co_await listeners(db) != 1) {
+      }
       more = subscription();
       EXPECT_EQ(co_await more.next(), std::nullopt);
     }
