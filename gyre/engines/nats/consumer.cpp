@@ -2,10 +2,10 @@
 #include <gyre/engines/nats/consumer.hpp>
 
 #include <gyre/engines/nats/detail/api_json.hpp>
-#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/jetstream_core.hpp>
 #include <gyre/engines/nats/detail/pull_reader.hpp>
 #include <gyre/engines/nats/detail/pull_status.hpp>
+#include <gyre/engines/nats/detail/require_content.hpp>
 #include <gyre/engines/nats/error.hpp>
 #include <gyre/engines/nats/jetstream_error.hpp>
 #include <gyre/engines/nats/subscription.hpp>
@@ -147,7 +147,8 @@ class fetch_call {
 }  // namespace
 
 const std::shared_ptr<jetstream_core>& consumer::checked_core() const {
-  return detail::checked_content(core_, "consumer");
+  detail::require_content(core_, "consumer");
+  return core_;
 }
 
 task<consumer_info> consumer::info() const {

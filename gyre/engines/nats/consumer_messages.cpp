@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/consumer_messages.hpp>
 
-#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/pull_reader.hpp>
+#include <gyre/engines/nats/detail/require_content.hpp>
 #include <gyre/engines/nats/jetstream_error.hpp>
 
 #include <string>
@@ -37,7 +37,8 @@ consumer_messages& consumer_messages::operator=(consumer_messages&&) noexcept = 
 consumer_messages::~consumer_messages() = default;
 
 pull_reader& consumer_messages::checked_reader() const {
-  return *detail::checked_content(reader_, "consumer_messages");
+  detail::require_content(reader_, "consumer_messages");
+  return *reader_;
 }
 
 task<std::optional<jetstream_message>> consumer_messages::next() {

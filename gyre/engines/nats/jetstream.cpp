@@ -3,8 +3,8 @@
 
 #include <gyre/engines/nats/client.hpp>
 #include <gyre/engines/nats/detail/api_json.hpp>
-#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/jetstream_core.hpp>
+#include <gyre/engines/nats/detail/require_content.hpp>
 #include <gyre/engines/nats/detail/subject.hpp>
 
 #include <chrono>
@@ -110,7 +110,8 @@ jetstream::jetstream(client& bus, jetstream_options options)
     : core_(std::make_shared<jetstream_core>(bus.core(), std::move(options))) {}
 
 const std::shared_ptr<jetstream_core>& jetstream::checked_core() const {
-  return detail::checked_content(core_, "jetstream");
+  detail::require_content(core_, "jetstream");
+  return core_;
 }
 
 // --- Publishing ---

@@ -4,10 +4,10 @@
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/engines/nats/detail/api_json.hpp>
 #include <gyre/engines/nats/detail/bucket.hpp>
-#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/jetstream_core.hpp>
 #include <gyre/engines/nats/detail/key_value_names.hpp>
 #include <gyre/engines/nats/detail/ordered_reader.hpp>
+#include <gyre/engines/nats/detail/require_content.hpp>
 #include <gyre/engines/nats/detail/timestamp.hpp>
 
 #include <algorithm>
@@ -307,7 +307,8 @@ task<std::vector<std::string>> key_value::bucket_names(const jetstream& streams)
 }
 
 const shared_bucket& key_value::checked_bucket() const {
-  return detail::checked_content(bucket_, "key_value");
+  detail::require_content(bucket_, "key_value");
+  return bucket_;
 }
 
 const std::string& key_value::bucket() const { return checked_bucket()->name; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/key_value_watch.hpp>
 
-#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/key_value_names.hpp>
 #include <gyre/engines/nats/detail/ordered_reader.hpp>
+#include <gyre/engines/nats/detail/require_content.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -20,7 +20,8 @@ key_value_watch& key_value_watch::operator=(key_value_watch&&) noexcept = defaul
 key_value_watch::~key_value_watch() = default;
 
 ordered_reader& key_value_watch::checked_reader() const {
-  return *detail::checked_content(reader_, "key_value_watch");
+  detail::require_content(reader_, "key_value_watch");
+  return *reader_;
 }
 
 key_value_entry key_value_watch::entry_of(const message& content,

@@ -2,7 +2,7 @@
 #include <gyre/engines/nats/service.hpp>
 
 #include <gyre/engines/nats/client.hpp>
-#include <gyre/engines/nats/detail/checked_content.hpp>
+#include <gyre/engines/nats/detail/require_content.hpp>
 #include <gyre/engines/nats/detail/service_core.hpp>
 
 #include <utility>
@@ -11,7 +11,8 @@ namespace gyre::nats {
 namespace {
 
 detail::service_core& checked_core(const std::shared_ptr<detail::service_core>& core) {
-  return *detail::checked_content(core, "service");
+  detail::require_content(core, "service");
+  return *core;
 }
 
 }  // namespace
