@@ -48,7 +48,8 @@ using gyre::nats::stream_config;
 using gyre::nats::stream_info;
 using gyre::test::nats_cluster;
 
-const client_options patient{.max_connect_attempts = 1'000'000, .initial_delay = 10ms, .longest_delay = 100ms};
+const client_options patient{
+    .max_connect_attempts = 1'000'000, .initial_delay = 10ms, .longest_delay = 100ms};
 const jetstream_options persistent{
     .timeout = 100s, .no_stream_timeout = 100s, .attempt_timeout = 500ms};
 

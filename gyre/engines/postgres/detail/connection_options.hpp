@@ -43,6 +43,7 @@ class connection_observer {
  public:
   connection_observer() noexcept = default;
   connection_observer& operator=(connection_observer&&) = delete;
+  virtual ~connection_observer() = default;
 
   /// The login is done, and no call is admitted yet: connection_core::append_own() enters scripts
   /// that the connection needs, such as LISTEN.
@@ -50,9 +51,6 @@ class connection_observer {
   virtual void on_notification(std::string_view /*channel*/, std::string_view /*payload*/,
                                std::int32_t /*process*/) noexcept {}
   virtual void on_notice(const server_message& /*notice*/) noexcept {}
-
- protected:
-  ~connection_observer() = default;
 };
 
 struct connection_options {

@@ -30,7 +30,7 @@ class listener final : public connection_observer {
   using shared = std::shared_ptr<listener>;
 
   listener(event_loop& loop, const net::host_port& server, connection_options options);
-  ~listener();
+  ~listener() override;
 
   /// Subscribes, and waits until the server has confirmed it.
   static task<subscription> listen(shared self, std::string channel, subscription_options options);
