@@ -81,8 +81,7 @@ void listener::remove(const notification_queue& queue) noexcept {
   try {
     if (core_ != nullptr && core_->is_ready())
       core_->append_own("unlisten " + quoted(queue.channel()));
-  } catch (...) {
-    // Without memory the server keeps sending notifications, which nobody gets.
+  } catch (...) {  // NOLINT: without memory the server keeps sending notifications to nobody
   }
   channels_.erase(found);
   if (channels_.empty() && core_ != nullptr) std::exchange(core_, nullptr)->close();
