@@ -23,7 +23,7 @@ reply_node reply_cursor::next() noexcept {
   for (;;) {
     const detail::parsed_node node = parse_complete(unread_);
     unread_.remove_prefix(node.size);
-    if (!node.is_attribute) return node;
+    if (!node.is_attribute) return static_cast<const reply_node&>(node);
     for (std::size_t left = node.children(); left > 0; --left) skip();
   }
 }
