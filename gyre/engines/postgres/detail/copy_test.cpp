@@ -195,12 +195,12 @@ TEST_F(PostgresWireCopy, FailsForAMissingTable) {
 TEST_F(PostgresWireCopy, MayTakeItsTime) {
   run([](PostgresWireCopy& test) -> task<> {
     const connection_options options{
-        .is_shared = false, .reconnects = false, .reply_timeout = 1s, .ping_interval = 10ms};
+        .is_shared = false, .reconnects = false, .reply_timeout = 4s, .ping_interval = 10ms};
     const auto hasty = make_core(test.loop, test.server.address(), options);
     co_await run_script(hasty, "select 1");
     copy_in_request request(hasty);
     co_await begin(request, *hasty);
-    co_await gyre::sleep_for(2500ms);
+    co_await gyre::sleep_for(7s);
     hasty->copy_data(bytes_of("1\n"));
     hasty->copy_done();
     const auto result = co_await outcome_of(request);
@@ -244,7 +244,7 @@ TEST_F(PostgresWireCopy, ReceivesData) {
 
 TEST_F(PostgresWireCopy, HoldsTheServerBack) {
   run([](PostgresWireCopy& test) -> task<> {
-    const connection_options options{.reply_timeout = 1s, .ping_interval = 10ms};
+    const connection_options options{.reply_timeout = 4s, .ping_interval = 10ms};
     const auto hasty = make_core(test.loop, test.server.address(), options);
     copy_out_request request(hasty);
     request.pauses = true;
@@ -253,7 +253,7 @@ TEST_F(PostgresWireCopy, HoldsTheServerBack) {
     for (std::size_t each = 1; each <= 200; ++each) {
       co_await request.arrival.wait();
       EXPECT_EQ(request.messages, each);
-      if (each == 100) co_await gyre::sleep_for(2500ms);
+      if (each == 100) co_await gyre::sleep_for(7s);
       EXPECT_EQ(request.messages, each);
       hasty->resume_reading();
     }
