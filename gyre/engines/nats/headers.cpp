@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/headers.hpp>
 
-#include <gyre/engines/nats/detail/trim.hpp>
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/engines/nats/error.hpp>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void header_view::iterator::advance() noexcept {
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 2);
     const std::size_t colon = line.find(':');
     if (colon == 0 || colon == std::string_view::npos) continue;
-    current_ = {line.substr(0, colon), detail::trim(line.substr(colon + 1))};
+    current_ = {line.substr(0, colon), gyre::detail::trim(line.substr(colon + 1))};
     return;
   }
 }

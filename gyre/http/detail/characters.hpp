@@ -13,10 +13,13 @@
 namespace gyre::http::detail {
 
 using gyre::detail::equals_ignoring_case;
+using gyre::detail::hex_value;
+using gyre::detail::is_blank;
 using gyre::detail::is_digit;
 using gyre::detail::is_letter;
 using gyre::detail::lower;
 using gyre::detail::to_lower;
+using gyre::detail::trim;
 
 enum character_class : std::uint16_t {
   in_token = 1,       // tchar
@@ -67,7 +70,6 @@ constexpr bool all_are(character_class characters, std::string_view text) noexce
   }
   return true;
 }
-constexpr bool is_blank(char character) noexcept { return character == ' ' || character == '\t'; }
 /// Whether `character` may stand in a field value: visible, blank, or beyond ASCII.
 constexpr bool is_value_character(char character) noexcept {
   const auto byte = static_cast<unsigned char>(character);
@@ -85,20 +87,6 @@ constexpr bool equals_lower(std::string_view left, std::string_view right) noexc
     if (lower(left[i]) != right[i]) return false;
   }
   return true;
-}
-
-/// Returns the value of a hexadecimal digit, or -1 for another character.
-constexpr int hex_value(char character) noexcept {
-  if (is_digit(character)) return character - '0';
-  const char small = lower(character);
-  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
-}
-
-/// Returns `text` without the blanks around it (OWS).
-constexpr std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 /// Removes and returns the part of `text` before the first `end`, or all of it if there is no

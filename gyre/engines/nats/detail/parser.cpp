@@ -3,7 +3,6 @@
 
 #include <gyre/base/detail/ascii.hpp>
 #include <gyre/base/detail/parse_decimal.hpp>
-#include <gyre/engines/nats/detail/trim.hpp>
 
 #include <array>
 #include <utility>
@@ -52,7 +51,7 @@ found_operation parser::read_line(std::string_view bytes) noexcept {
   const std::size_t size = std::exchange(scanned_, 0);
   const std::string_view line = bytes.substr(0, size - line_end.size());
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
-  const std::string_view rest = trim(line.substr(word.size()));
+  const std::string_view rest = gyre::detail::trim(line.substr(word.size()));
   const bool has_headers = is_word(word, "HMSG");
   if (has_headers || is_word(word, "MSG")) {
     if (!read_message_line(line, has_headers)) return std::unexpected(errc::bad_message);
@@ -84,7 +83,7 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
   constexpr std::size_t most = 6;
   std::array<std::string_view, most> words;
   std::size_t count = 0;
-  const auto is_blank = [](char each) { return each == ' ' || each == '\t'; };
+  using gyre::detail::is_blank;
   for (std::size_t next = 0; next < line.size();) {
     while (next < line.size() && is_blank(line[next])) ++next;
     const std::size_t first = next;

@@ -2,7 +2,6 @@
 #include <gyre/engines/nats/detail/server_address.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
-#include <gyre/engines/nats/detail/trim.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,22 +19,15 @@ constexpr std::string_view default_port = ":4222";
                           "gyre::nats::client: server '" + std::string(text) + "': " + reason);
 }
 
-std::optional<unsigned> hex_digit(char digit) noexcept {
-  const char small = gyre::detail::lower(digit);
-  if (gyre::detail::is_digit(small)) return static_cast<unsigned>(small - '0');
-  if (small >= 'a' && small <= 'f') return static_cast<unsigned>(small - 'a') + 10;
-  return std::nullopt;
-}
-
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t each = 0; each < text.size(); ++each) {
     decoded += text[each];
     if (text[each] != '%' || each + 2 >= text.size()) continue;
-    const auto high = hex_digit(text[each + 1]);
-    const auto low = hex_digit(text[each + 2]);
-    if (!high || !low) continue;
-    decoded.back() = static_cast<char>(*high << 4U | *low);
+    const int high = gyre::detail::hex_value(text[each + 1]);
+    const int low = gyre::detail::hex_value(text[each + 2]);
+    if (high < 0 || low < 0) continue;
+    decoded.back() = static_cast<char>(high * 16 + low);
     each += 2;
   }
   return decoded;
@@ -84,7 +76,7 @@ std::vector<server_address> server_address::parse_all(const std::vector<std::str
   for (const std::string_view text : texts) {
     for (std::size_t first = 0; first <= text.size();) {
       const std::size_t end = std::min(text.find(',', first), text.size());
-      const std::string_view each = trim(text.substr(first, end - first));
+      const std::string_view each = gyre::detail::trim(text.substr(first, end - first));
       first = end + 1;
       if (!each.empty()) servers.push_back(parse(each));
     }
