@@ -3,8 +3,8 @@
 // the fields that were read are written and read again.
 #include <tests/fuzz/fuzz.hpp>
 
+#include <gyre/base/detail/base64.hpp>
 #include <gyre/engines/nats/detail/api_json.hpp>
-#include <gyre/engines/nats/detail/base64.hpp>
 #include <gyre/engines/nats/detail/pull_status.hpp>
 #include <gyre/engines/nats/detail/service_json.hpp>
 #include <gyre/engines/nats/detail/timestamp.hpp>
@@ -58,7 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case 6:
-      if (const auto bytes = decode_base64(text)) require(bytes->size() <= text.size() / 4 * 3);
+      if (const auto bytes = gyre::detail::decode_base64(text))
+        require(bytes->size() <= text.size() / 4 * 3);
       break;
     default:
       static_cast<void>(parse_ack_subject(text));

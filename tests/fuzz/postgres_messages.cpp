@@ -2,8 +2,8 @@
 // Fuzz target: bytes of a PostgreSQL server, without a connection. Messages are found alike however
 // the bytes are cut, their fields stay within them, and a login is done only by a server that has
 // proved itself.
+#include <gyre/base/detail/base64.hpp>
 #include <gyre/engines/postgres/detail/backend_message.hpp>
-#include <gyre/engines/postgres/detail/base64.hpp>
 #include <gyre/engines/postgres/detail/login.hpp>
 #include <gyre/engines/postgres/detail/read_server_message.hpp>
 #include <gyre/engines/postgres/detail/row_view.hpp>
@@ -129,7 +129,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const std::string_view text = decide.rest();
       const std::string prepared = saslprep(text);
       require(prepared.size() <= text.size());
-      if (const auto bytes = decode_base64(text)) require(encode_base64(*bytes) == text);
+      if (const auto bytes = gyre::detail::decode_base64(text)) {
+        require(gyre::detail::encode_base64(std::as_bytes(std::span(*bytes))) == text);
+      }
       break;
     }
     default: {

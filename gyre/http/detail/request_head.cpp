@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/request_head.hpp>
 
+#include <gyre/base/detail/base64.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/percent_encoding.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 
 namespace gyre::http::detail {
 namespace {
@@ -30,23 +32,9 @@ bool asks_for_close(const http::fields& request) noexcept {
 }
 
 std::string basic_credentials(std::string_view user_info) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string plain = percent_decode(user_info).value_or(std::string(user_info));
   if (!user_info.contains(':')) plain += ':';
-  std::string encoded = "Basic ";
-  for (std::size_t offset = 0; offset < plain.size(); offset += 3) {
-    const std::size_t count = std::min<std::size_t>(3, plain.size() - offset);
-    unsigned bits = 0;
-    for (std::size_t each = 0; each != 3; ++each) {
-      const auto byte = each < count ? static_cast<unsigned char>(plain[offset + each]) : 0U;
-      bits = bits << 8U | byte;
-    }
-    for (std::size_t each = 0; each != 4; ++each) {
-      encoded += each <= count ? digits[bits >> (18 - 6 * each) & 63U] : '=';
-    }
-  }
-  return encoded;
+  return "Basic " + gyre::detail::encode_base64(std::as_bytes(std::span(plain)));
 }
 
 std::string make_request_head(const client_request& request, const request_route& route,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/detail/api_json.hpp>
 
-#include <gyre/engines/nats/detail/base64.hpp>
+#include <gyre/base/detail/base64.hpp>
 #include <gyre/engines/nats/detail/json_depth.hpp>
 #include <gyre/engines/nats/jetstream_error.hpp>
 
@@ -409,7 +409,7 @@ consumer_position read_position(const reply_object& object) {
 std::string decoded(const reply_object& object, const char* key) {
   std::string text;
   object.read(key, text);
-  std::optional<std::string> bytes = decode_base64(text);
+  std::optional<std::string> bytes = gyre::detail::decode_base64(text);
   if (!bytes) object.refuse(key);
   return std::move(*bytes);
 }

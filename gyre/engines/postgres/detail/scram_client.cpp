@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/postgres/detail/scram_client.hpp>
 
+#include <gyre/base/detail/base64.hpp>
 #include <gyre/base/detail/system_random.hpp>
-#include <gyre/engines/postgres/detail/base64.hpp>
 #include <gyre/engines/postgres/error.hpp>
 
 #include <openssl/crypto.h>
 
 #include <array>
 #include <charconv>
-#include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -36,7 +36,7 @@ std::string encode_channel_input(const std::string& header, std::span<const std:
   std::vector<std::byte> input;
   for (const char each : header) input.push_back(static_cast<std::byte>(each));
   input.insert(input.end(), channel.begin(), channel.end());
-  return encode_base64(input);
+  return gyre::detail::encode_base64(input);
 }
 
 std::uint32_t parse_iterations(std::string_view text) {
@@ -58,7 +58,7 @@ std::string make_scram_nonce() {
   if (const int error = gyre::detail::fill_with_random(random); error != 0) {
     throw std::system_error(error, std::generic_category(), "gyre::postgres: random numbers");
   }
-  return encode_base64(random);
+  return gyre::detail::encode_base64(random);
 }
 
 scram_client::scram_client(credentials& user, std::string nonce, scram_binding binding,
@@ -86,10 +86,10 @@ std::string scram_client::final_message(std::string_view server_first) {
   if (nonce.size() <= nonce_.size() || !nonce.starts_with(nonce_)) {
     refuse_message("the server's nonce does not continue the client's");
   }
-  const std::optional<std::vector<std::byte>> salt = decode_base64(take_attribute(left, 's'));
+  const auto salt = gyre::detail::decode_base64(take_attribute(left, 's'));
   if (!salt || salt->empty()) refuse_message("the salt is no Base64");
-  const scram_keys& keys =
-      credentials_.keys_for(*salt, parse_iterations(take_attribute(left, 'i')));
+  const scram_keys& keys = credentials_.keys_for(std::as_bytes(std::span(*salt)),
+                                                 parse_iterations(take_attribute(left, 'i')));
 
   std::string final_text = "c=" + channel_input_ + ",r=" + std::string(nonce);
   const std::string signed_text =
@@ -98,7 +98,7 @@ std::string scram_client::final_message(std::string_view server_first) {
   digest proof = keys.client_key;
   for (std::size_t index = 0; index < proof.size(); ++index) proof[index] ^= signature[index];
   server_signature_ = hmac_sha256(keys.server_key, signed_text);
-  return final_text + ",p=" + encode_base64(proof);
+  return final_text + ",p=" + gyre::detail::encode_base64(proof);
 }
 
 void scram_client::verify(std::string_view server_final) const {
@@ -106,7 +106,7 @@ void scram_client::verify(std::string_view server_final) const {
     refuse_message("the server ends the exchange: " + std::string(server_final.substr(2)));
   }
   std::string_view left = server_final;
-  const auto signature = decode_base64(take_attribute(left, 'v'));
+  const auto signature = gyre::detail::decode_base64(take_attribute(left, 'v'));
   if (!signature || signature->size() != server_signature_.size() ||
       CRYPTO_memcmp(signature->data(), server_signature_.data(), signature->size()) != 0) {
     throw std::system_error(make_error_code(errc::server_not_authenticated),

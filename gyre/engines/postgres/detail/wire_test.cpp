@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wire protocol of PostgreSQL, without a connection.
+#include <gyre/base/detail/base64.hpp>
 #include <gyre/engines/postgres/detail/backend_message.hpp>
-#include <gyre/engines/postgres/detail/base64.hpp>
 #include <gyre/engines/postgres/detail/body_reader.hpp>
 #include <gyre/engines/postgres/detail/message_writer.hpp>
 #include <gyre/engines/postgres/detail/read_server_message.hpp>
@@ -32,6 +32,8 @@
 namespace postgres_wire_test {
 namespace {
 
+using gyre::detail::decode_base64;
+using gyre::detail::encode_base64;
 using gyre::postgres::errc;
 using namespace gyre::postgres::detail;
 using testing::ElementsAre;
@@ -220,12 +222,13 @@ TEST(Scram, ProvesItselfAsInTheStandard) {
 
 TEST(Scram, KeepsTheKeysOfThePassword) {
   credentials user("user", "pencil");
-  const auto salt = decode_base64("W22ZaJ0SNY7soEsUEjb6gQ==");
-  const scram_keys keys = user.keys_for(*salt, 4096);
-  EXPECT_EQ(user.keys_for(*salt, 4096).server_key, keys.server_key);
-  EXPECT_NE(user.keys_for(*salt, 4097).server_key, keys.server_key);
+  const std::string decoded = decode_base64("W22ZaJ0SNY7soEsUEjb6gQ==").value();
+  const std::span<const std::byte> salt = std::as_bytes(std::span(decoded));
+  const scram_keys keys = user.keys_for(salt, 4096);
+  EXPECT_EQ(user.keys_for(salt, 4096).server_key, keys.server_key);
+  EXPECT_NE(user.keys_for(salt, 4097).server_key, keys.server_key);
   EXPECT_NE(user.keys_for(bytes_of("x"), 4096).server_key, keys.server_key);
-  EXPECT_EQ(user.keys_for(*salt, 4096).client_key, keys.client_key);
+  EXPECT_EQ(user.keys_for(salt, 4096).client_key, keys.client_key);
   // The signatures of the example of RFC 7677, 3.
   constexpr std::string_view signed_text =
       "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
@@ -267,19 +270,6 @@ TEST(Saslprep, MapsSpacesAndDropsWhatIsNothing) {
        {raw("\xff\xa0"), raw("\xc2"), raw("\xc0\x80"), raw("\xed\xa0\x80"), raw("\xf4\x90\x80\x80"),
         raw("\xe0\x80\x80"), raw("\xc2\xad\x80")}) {
     EXPECT_EQ(saslprep(no_utf8), no_utf8);
-  }
-}
-
-TEST(Base64, DecodesOnlyItsOwn) {
-  for (const std::string_view text : {"", "a", "ab", "abc", "abcd"}) {
-    const auto decoded = decode_base64(encode_base64(bytes_of(text)));
-    ASSERT_TRUE(decoded);
-    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(decoded->data()), decoded->size()),
-              text);
-  }
-  for (const char* wrong :
-       {"Zg", "Zg=", "Zg= ", "====", "Z===", "Zm9v\n", "Zm=v", " Zm9v", "Zm-v"}) {
-    EXPECT_FALSE(decode_base64(wrong)) << wrong;
   }
 }
 

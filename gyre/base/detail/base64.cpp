@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/engines/nats/detail/base64.hpp>
+#include <gyre/base/detail/base64.hpp>
 
+#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
-namespace gyre::nats::detail {
+namespace gyre::detail {
 namespace {
 
+constexpr std::string_view alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::uint8_t not_base64 = 64;
 
 constexpr std::array<std::uint8_t, 256> make_character_values() {
   std::array<std::uint8_t, 256> values{};
   values.fill(not_base64);
-  constexpr std::string_view alphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (std::size_t index = 0; index < alphabet.size(); ++index) {
     values[static_cast<unsigned char>(alphabet[index])] = static_cast<std::uint8_t>(index);
   }
@@ -24,6 +24,21 @@ constexpr std::array<std::uint8_t, 256> make_character_values() {
 constexpr std::array<std::uint8_t, 256> character_values = make_character_values();
 
 }  // namespace
+
+std::string encode_base64(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min<std::size_t>(3, bytes.size()))) {
+    unsigned group = 0;
+    for (std::size_t each = 0; each != 3; ++each) {
+      group = group << 8 | (each < bytes.size() ? std::to_integer<unsigned>(bytes[each]) : 0U);
+    }
+    for (std::size_t each = 0; each != 4; ++each) {
+      text += each <= bytes.size() ? alphabet[group >> (18 - 6 * each) & 63U] : '=';
+    }
+  }
+  return text;
+}
 
 std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
@@ -47,4 +62,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace gyre::nats::detail
+}  // namespace gyre::detail
