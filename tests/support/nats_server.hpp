@@ -61,7 +61,12 @@ class nats_server {
     process_->kill(SIGKILL);
     co_await process_->wait();
   }
-  /// Starts it again after kill(), on the same port.
+  /// Lets it store what it knows, and end (SIGTERM).
+  task<> stop() {
+    process_->kill(SIGTERM);
+    co_await process_->wait();
+  }
+  /// Starts it again after kill() or stop(), on the same port.
   task<> start_again() {
     process_.reset();
     co_await begin();

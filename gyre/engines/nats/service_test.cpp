@@ -194,7 +194,10 @@ TEST_F(Service, LimitsHandlersAndWaitingRequests) {
       calls.push_back(code_of(call_service(test.caller, "slow", "x")));
     }
     auto open_when_full = [](service& watched, gate& opened) -> task<> {
-      while (watched.stats().at(0).requests < 9) co_await gyre::sleep_for(0s);
+      // Handlers begin after their requests were counted.
+      while (watched.stats().at(0).requests < 9 || watched.stats().at(0).running < 2) {
+        co_await gyre::sleep_for(0s);
+      }
       EXPECT_EQ(watched.stats().at(0).running, 2U);
       EXPECT_EQ(watched.stats().at(0).waiting, 3U);
       EXPECT_EQ(watched.stats().at(0).refused, 4U);
