@@ -22,8 +22,8 @@ read -ra libs <<<"$("$pkg_config" --libs gyre-testing)"
 "$compiler" -std=c++23 "${cflags[@]}" "${source%/*}/test.cpp" -o "$output/consumer_test" "${libs[@]}"
 "$output/consumer_test"
 
-read -ra cflags <<<"$("$pkg_config" --cflags gyre-redis)"
-read -ra libs <<<"$("$pkg_config" --libs gyre-redis)"
+read -ra cflags <<<"$("$pkg_config" --cflags gyre-redis gyre-nats gyre-work)"
+read -ra libs <<<"$("$pkg_config" --libs gyre-redis gyre-nats gyre-work)"
 "$compiler" -std=c++23 "${cflags[@]}" "${source%/*}/engines.cpp" -o "$output/consumer_of_engines" \
   "${libs[@]}"
 "$output/consumer_of_engines"
