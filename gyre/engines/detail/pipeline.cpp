@@ -145,22 +145,9 @@ std::uint64_t pipeline::add_entry(const entry& added) noexcept {
   return number;
 }
 
-// The loop runs its tasks in their order: all coroutines that are ready now write their requests
-// first, and one send takes them. No poll for I/O comes between.
 void pipeline::request_flush() noexcept {
   if (output_.size() >= flush_size) return flush();
-  if (is_flush_posted_) return;
-  try {
-    is_flush_posted_ = loop_.try_post([weak = weak_from_this()] {
-      const std::shared_ptr<pipeline> self = weak.lock();
-      if (self == nullptr) return;
-      self->is_flush_posted_ = false;
-      self->flush();
-    });
-  } catch (...) {
-    is_flush_posted_ = false;  // without memory for a task
-  }
-  if (!is_flush_posted_) flush();
+  posted_flush_.post(loop_, *this, [](pipeline& self) { self.flush(); });
 }
 
 pipeline::entry& pipeline::at(std::size_t index) noexcept {

@@ -21,6 +21,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/duration.hpp>
+#include <gyre/engines/detail/posted_flush.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
@@ -232,7 +233,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;
   timer retry_timer_;  // after a refused login
-  bool is_flush_posted_ = false;
+  posted_flush posted_flush_;
   std::optional<net::tcp_client> client_;
 };
 

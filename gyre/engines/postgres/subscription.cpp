@@ -18,13 +18,7 @@ subscription::~subscription() {
 }
 
 task<std::optional<notification>> subscription::next() {
-  if (queue_ == nullptr) co_return std::nullopt;
-  const std::shared_ptr<detail::notification_queue> queue = queue_;
-  for (;;) {
-    if (std::optional<notification> first = queue->pop()) co_return first;
-    if (queue->has_ended()) co_return std::nullopt;
-    co_await queue->wait();
-  }
+  return detail::notification_queue::next(queue_);
 }
 
 std::optional<notification> subscription::try_next() {

@@ -4,8 +4,6 @@
 #include <gyre/engines/redis/detail/client_core.hpp>
 #include <gyre/engines/redis/detail/message_queue.hpp>
 
-#include <exception>
-
 namespace gyre::redis {
 
 subscription& subscription::operator=(subscription&& other) noexcept {
@@ -19,16 +17,7 @@ subscription::~subscription() {
   if (core_ != nullptr) core_->unsubscribe(*queue_);
 }
 
-task<std::optional<message>> subscription::next() {
-  if (queue_ == nullptr) co_return std::nullopt;
-  const std::shared_ptr<detail::message_queue> queue = queue_;
-  for (;;) {
-    if (std::optional<message> first = queue->pop()) co_return first;
-    if (queue->error()) std::rethrow_exception(queue->error());
-    if (queue->has_ended()) co_return std::nullopt;
-    co_await queue->wait();
-  }
-}
+task<std::optional<message>> subscription::next() { return detail::message_queue::next(queue_); }
 
 std::optional<message> subscription::try_next() {
   return queue_ != nullptr ? queue_->pop() : std::nullopt;

@@ -230,21 +230,8 @@ void server_link::note_output() noexcept {
   update_writable();
 }
 
-// The loop runs its tasks in their order: all coroutines that are ready now append their messages
-// first, and one send takes them. No poll for I/O comes between.
 void server_link::post_flush() noexcept {
-  if (is_flush_posted_) return;
-  try {
-    is_flush_posted_ = loop_.try_post([weak = weak_from_this()] {
-      const std::shared_ptr<server_link> self = weak.lock();
-      if (self == nullptr) return;
-      self->is_flush_posted_ = false;
-      self->flush();
-    });
-  } catch (...) {
-    is_flush_posted_ = false;  // without memory for a task
-  }
-  if (!is_flush_posted_) flush();
+  posted_flush_.post(loop_, *this, [](server_link& self) { self.flush(); });
 }
 
 void server_link::flush() noexcept {

@@ -16,6 +16,7 @@
 #include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
+#include <gyre/engines/detail/posted_flush.hpp>
 #include <gyre/engines/nats/client_options.hpp>
 #include <gyre/engines/nats/detail/login.hpp>
 #include <gyre/engines/nats/detail/parser.hpp>
@@ -218,7 +219,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   semaphore line_{1};  // those that wait for room, in their order
   std::size_t in_line_ = 0;
   std::size_t waiting_ = 0;
-  bool is_flush_posted_ = false;
+  engines::detail::posted_flush posted_flush_;
   std::shared_ptr<notice_handler> notice_handler_;  // shared with a running call of the handler
   std::optional<net::tcp_client> client_;
 };

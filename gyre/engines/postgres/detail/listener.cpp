@@ -110,7 +110,7 @@ void listener::on_notification(std::string_view channel, std::string_view payloa
                                std::int32_t process) noexcept {
   if (channel == confirmations_) {
     for (const auto& [name, queues] : channels_) {
-      for (const auto& queue : queues) queue->note_gap();
+      for (const auto& queue : queues) queue->note_replaced_connection();
     }
     return;
   }

@@ -2,55 +2,47 @@
 // notification_queue: the notifications that wait in a subscription of PostgreSQL.
 #pragma once
 
+#include <gyre/engines/detail/message_queue.hpp>
 #include <gyre/engines/postgres/notification.hpp>
 #include <gyre/engines/postgres/subscription_options.hpp>
-#include <gyre/sync/event.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace gyre::postgres::detail {
 
+constexpr std::size_t notification_size(const notification& counted) noexcept {
+  return counted.payload.size();
+}
+
 /// Thread-safety: the loop's thread.
-class notification_queue {
+class notification_queue final
+    : public engines::detail::message_queue<notification, notification_size> {
  public:
-  notification_queue(std::string channel, const subscription_options& options)
-      : channel_(std::move(channel)), options_(options) {}
+  notification_queue(std::string channel, const subscription_options& options) noexcept
+      : engines::detail::message_queue<notification, notification_size>(
+            std::move(channel), options.max_messages, options.max_bytes) {}
 
-  const std::string& channel() const noexcept { return channel_; }
-  std::uint64_t dropped() const noexcept { return dropped_; }
-  bool has_ended() const noexcept { return has_ended_; }
-  auto wait() noexcept { return arrival_.wait(); }
-
-  /// Adds a notification; without memory it counts as dropped.
-  void push(std::string_view payload, std::int32_t process) noexcept;
-  std::optional<notification> pop();
+  void push(std::string_view payload, std::int32_t process) noexcept {
+    engines::detail::message_queue<notification, notification_size>::push(payload.size(), [&] {
+      return notification{
+          .channel = channel(), .payload = std::string(payload), .process_id = process};
+    });
+  }
   /// The server has confirmed LISTEN, so that gaps are noted from now on.
   void note_confirmed() noexcept { is_confirmed_ = true; }
-  /// The connection was replaced.
-  void note_gap() noexcept;
-  void end() noexcept {
-    has_ended_ = true;
-    arrival_.set();
+  /// The connection was replaced: a notification without a payload tells of the gap at once.
+  void note_replaced_connection() noexcept {
+    if (!is_confirmed_) return;
+    note_gap();
+    push({}, 0);
   }
 
  private:
-  void drop_oldest() noexcept;
-
-  const std::string channel_;
-  const subscription_options options_;
-  std::deque<notification> messages_;
-  std::size_t bytes_ = 0;
-  std::uint64_t dropped_ = 0;
-  bool has_gap_ = false;
   bool is_confirmed_ = false;
-  bool has_ended_ = false;
-  auto_reset_event arrival_;
 };
 
 }  // namespace gyre::postgres::detail
