@@ -15,9 +15,13 @@ namespace {
 using detail::pull_reader;
 using outcome = pull_reader::outcome;
 
+[[noreturn]] void throw_consumer_deleted(const pull_reader& reader) {
+  throw std::system_error(make_error_code(jetstream_errc::consumer_deleted), reader.subject());
+}
+
 [[noreturn]] void throw_end(const pull_reader& reader, const pull_reader::event& end) {
+  if (end.kind == outcome::consumer_deleted) throw_consumer_deleted(reader);
   jetstream_errc code = jetstream_errc::pull_refused;
-  if (end.kind == outcome::consumer_deleted) code = jetstream_errc::consumer_deleted;
   if (end.kind == outcome::message_too_large) code = jetstream_errc::message_too_large;
   std::string what(reader.subject());
   if (end.kind == outcome::refused) what.append(": ").append(end.content.description());
@@ -50,6 +54,11 @@ task<std::optional<jetstream_message>> consumer_messages::next() {
       co_return jetstream_message(reader.core(), std::move(event.content));
     }
     if (event.kind == outcome::closed) co_return std::nullopt;
+    if (event.kind == outcome::no_responders) {
+      task<bool> asked = reader.may_have_consumer();
+      const bool may_have_consumer = co_await std::move(asked);
+      if (!may_have_consumer) throw_consumer_deleted(reader);
+    }
     if (!is_passing(event.kind)) throw_end(reader, event);
   }
 }

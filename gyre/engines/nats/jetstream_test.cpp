@@ -718,6 +718,22 @@ TEST_F(JetStream, TellsThatAConsumerWasDeleted) {
   }(*this));
 }
 
+TEST_F(JetStream, TellsOfAConsumerThatWasDeletedWhileNobodyAsked) {
+  run([](JetStream& test) -> task<> {
+    co_await test.create_stream();
+    const consumer orders = co_await test.create_consumer();
+    consumer_messages messages = orders.messages();
+    co_await test.streams.delete_consumer("ORDERS", "c");
+    EXPECT_EQ(co_await error_of(messages.next()), jetstream_errc::consumer_deleted);
+    co_await test.create_consumer();
+    co_await test.streams.publish("orders.new", "1");
+    auto received = co_await messages.next();
+    EXPECT_EQ(received.value().text(), "1");
+    co_await test.streams.delete_stream("ORDERS");
+    EXPECT_EQ(co_await error_of(messages.next()), jetstream_errc::consumer_deleted);
+  }(*this));
+}
+
 TEST_F(JetStream, TellsWhyTheServerGivesNoMessages) {
   run([](JetStream& test) -> task<> {
     co_await test.create_stream();

@@ -3,7 +3,9 @@
 
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/base/exponential_backoff.hpp>
+#include <gyre/engines/nats/detail/api_json.hpp>
 #include <gyre/engines/nats/detail/pull_status.hpp>
+#include <gyre/engines/nats/jetstream_error.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/time_limit_error.hpp>
@@ -69,7 +71,8 @@ pull_reader::pull_reader(std::shared_ptr<jetstream_core> core, const std::string
                          const std::string& consumer, const messages_options& options)
     : core_(std::move(core)),
       options_(checked(options)),
-      request_subject_(core_->api_subject("CONSUMER.MSG.NEXT." + stream + '.' + consumer)),
+      consumer_(stream + '.' + consumer),
+      request_subject_(core_->api_subject("CONSUMER.MSG.NEXT." + consumer_)),
       inbox_(core_->bus()->new_inbox() + '.'),
       arrivals_(client_core::subscribe(core_->bus(), inbox_ + '*', queue_options(options_))) {
   begin_generation();
@@ -168,6 +171,14 @@ task<pull_reader::event> pull_reader::next(mode reading) {
       throw std::system_error(arrived.error(), request_subject_);
     }
   }
+}
+
+task<bool> pull_reader::may_have_consumer() const {
+  auto call =
+      as_expected(jetstream_core::call(core_, "CONSUMER.INFO." + consumer_, "", &read_consumer));
+  const auto info = co_await std::move(call);
+  co_return info || (info.error() != jetstream_errc::consumer_not_found &&
+                     info.error() != jetstream_errc::stream_not_found);
 }
 
 std::optional<message> pull_reader::take_arrival() {

@@ -58,6 +58,9 @@ class pull_reader {
   /// The next event. After one that is no message, a further call requests messages again, with a
   /// pause after failures. A wait that is stopped loses nothing.
   task<event> next(mode reading = mode::wait);
+  /// Asks after outcome::no_responders whether the consumer still exists. True also when no server
+  /// can tell at present. Errors: operation_cancelled.
+  task<bool> may_have_consumer() const;
   /// The next event that has come; requests messages, too.
   std::optional<event> take();
 
@@ -81,6 +84,7 @@ class pull_reader {
 
   const std::shared_ptr<jetstream_core> core_;
   const messages_options options_;
+  const std::string consumer_;  // "STREAM.CONSUMER"
   const std::string request_subject_;
   const std::string inbox_;  // with a '.' at its end
   subscription arrivals_;
