@@ -162,7 +162,8 @@ def sabotage(experiments: Sequence[Experiment], build: Path) -> Trial:
 
 
 def _sabotaged(experiment: Experiment, contender: Contender, wrong: str, build: Path) -> Outcome:
-    cell = next(cell for cell in experiment.grids["smoke"].cells if contender.runs_in(cell))
+    grids = (experiment.grids[name] for name in ("smoke", "quick", "full"))
+    cell = next(cell for grid in grids for cell in grid.cells if contender.runs_in(cell))
     file = experiment.program(contender.name, build)
     run = Contestant(contender.name, file, ("--sabotage", wrong))
     return program.run(run, experiment.name, cell, timeout_seconds=experiment.timeout_seconds)
