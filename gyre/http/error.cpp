@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/error.hpp>
 
+#include <gyre/base/detail/enum_category.hpp>
+
 #include <algorithm>
 #include <array>
-#include <string>
 
 namespace gyre::http {
 namespace {
@@ -52,32 +53,25 @@ constexpr std::array<entry, 28> entries{{
     {errc::misdirected, 421, "the server does not answer for this host, or not on this connection"},
 }};
 
-const entry* find(int code) noexcept {
-  const auto* const found = std::ranges::find(
-      entries, code, [](const entry& each) { return static_cast<int>(each.code); });
+const entry* find(errc code) noexcept {
+  const auto* const found = std::ranges::find(entries, code, &entry::code);
   return found == entries.end() ? nullptr : found;
 }
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.http"; }
-  std::string message(int code) const override {
-    const entry* const found = find(code);
-    return found != nullptr ? found->message : "unknown error";
-  }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    if (code == static_cast<int>(errc::timed_out)) {
-      return std::make_error_condition(std::errc::timed_out);
-    }
-    return {code, *this};
-  }
-};
+const char* message_of(errc code) noexcept {
+  const entry* const found = find(code);
+  return found != nullptr ? found->message : "unknown error";
+}
+
+std::errc condition_of(errc code) noexcept {
+  return code == errc::timed_out ? std::errc::timed_out : std::errc();
+}
 
 }  // namespace
 
 const std::error_category& http_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<errc> category("gyre.http", message_of, condition_of);
+  return category;
 }
 
 std::error_code make_error_code(errc code) noexcept {
@@ -85,7 +79,7 @@ std::error_code make_error_code(errc code) noexcept {
 }
 
 std::uint16_t status_code_of(errc code) noexcept {
-  const entry* const found = find(static_cast<int>(code));
+  const entry* const found = find(code);
   return found != nullptr ? found->status : std::uint16_t{400};
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/format_error.hpp>
 
-#include <string>
+#include <gyre/base/detail/enum_category.hpp>
 
 namespace gyre::http {
 namespace {
 
-const char* format_message(format_errc error) noexcept {
-  switch (error) {
+const char* message_of(format_errc code) noexcept {
+  switch (code) {
     case format_errc::too_long: return "the text is longer than the limit";
     case format_errc::bad_percent_encoding:
       return "a '%' is not followed by two hexadecimal digits";
@@ -36,25 +36,16 @@ const char* format_message(format_errc error) noexcept {
   return "unknown error";
 }
 
-class format_error_category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.http.format"; }
-  std::string message(int error) const override {
-    return format_message(static_cast<format_errc>(error));
-  }
-  std::error_condition default_error_condition(int error) const noexcept override {
-    if (static_cast<format_errc>(error) == format_errc::too_long) {
-      return std::make_error_condition(std::errc::message_size);
-    }
-    return {error, *this};
-  }
-};
+std::errc condition_of(format_errc code) noexcept {
+  return code == format_errc::too_long ? std::errc::message_size : std::errc();
+}
 
 }  // namespace
 
 const std::error_category& format_category() noexcept {
-  static const format_error_category only;
-  return only;
+  static const gyre::detail::enum_category<format_errc> category("gyre.http.format", message_of,
+                                                                 condition_of);
+  return category;
 }
 
 }  // namespace gyre::http

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/error.hpp>
 
+#include <gyre/base/detail/enum_category.hpp>
+
 #include <algorithm>
 #include <array>
-#include <string>
 
 namespace gyre::io {
 namespace {
@@ -66,31 +67,26 @@ constexpr std::array<entry, 26> entries{{
      "watched; add the watch again"},
 }};
 
-const entry* find(int error) noexcept {
-  const auto* const found = std::ranges::find(
-      entries, error, [](const entry& each) { return static_cast<int>(each.error); });
+const entry* find(errc code) noexcept {
+  const auto* const found = std::ranges::find(entries, code, &entry::error);
   return found == entries.end() ? nullptr : found;
 }
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.io"; }
-  std::string message(int error) const override {
-    const entry* const found = find(error);
-    return found != nullptr ? found->message : "unknown error";
-  }
-  std::error_condition default_error_condition(int error) const noexcept override {
-    const entry* const found = find(error);
-    if (found == nullptr || found->equal_to == std::errc()) return {error, *this};
-    return std::make_error_condition(found->equal_to);
-  }
-};
+const char* message_of(errc code) noexcept {
+  const entry* const found = find(code);
+  return found != nullptr ? found->message : "unknown error";
+}
+
+std::errc condition_of(errc code) noexcept {
+  const entry* const found = find(code);
+  return found != nullptr ? found->equal_to : std::errc();
+}
 
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<errc> category("gyre.io", message_of, condition_of);
+  return category;
 }
 
 }  // namespace gyre::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/resolver.hpp>
 
+#include <gyre/base/detail/enum_category.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 
@@ -11,45 +12,39 @@
 namespace gyre::net {
 namespace {
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "resolve"; }
-
-  std::string message(int value) const override {
-    switch (static_cast<resolve_errc>(value)) {
-      case resolve_errc::host_not_found: return "host not found";
-      case resolve_errc::no_data: return "the host has no such address";
-      case resolve_errc::timed_out: return "the name servers did not answer in time";
-      case resolve_errc::server_failure: return "the name server failed";
-      case resolve_errc::refused: return "the name server refused to answer";
-      case resolve_errc::bad_name: return "not a valid host name";
-      case resolve_errc::bad_response: return "the name server's answer makes no sense";
-      case resolve_errc::no_server: return "no name server gave an answer";
-      case resolve_errc::service_not_found: return "service not found";
-      case resolve_errc::resolver_destroyed: return "the resolver was destroyed during the lookup";
-      case resolve_errc::numeric_host:
-        return "a number is no host: an IPv4 address has four decimal parts";
-    }
-    return "unknown error";
+const char* message_of(resolve_errc code) noexcept {
+  switch (code) {
+    case resolve_errc::host_not_found: return "host not found";
+    case resolve_errc::no_data: return "the host has no such address";
+    case resolve_errc::timed_out: return "the name servers did not answer in time";
+    case resolve_errc::server_failure: return "the name server failed";
+    case resolve_errc::refused: return "the name server refused to answer";
+    case resolve_errc::bad_name: return "not a valid host name";
+    case resolve_errc::bad_response: return "the name server's answer makes no sense";
+    case resolve_errc::no_server: return "no name server gave an answer";
+    case resolve_errc::service_not_found: return "service not found";
+    case resolve_errc::resolver_destroyed: return "the resolver was destroyed during the lookup";
+    case resolve_errc::numeric_host:
+      return "a number is no host: an IPv4 address has four decimal parts";
   }
+  return "unknown error";
+}
 
-  std::error_condition default_error_condition(int value) const noexcept override {
-    switch (static_cast<resolve_errc>(value)) {
-      case resolve_errc::timed_out: return std::make_error_condition(std::errc::timed_out);
-      case resolve_errc::resolver_destroyed:
-        return std::make_error_condition(std::errc::operation_canceled);
-      case resolve_errc::numeric_host:
-        return std::make_error_condition(std::errc::invalid_argument);
-      default: return {value, *this};
-    }
+std::errc condition_of(resolve_errc code) noexcept {
+  switch (code) {
+    case resolve_errc::timed_out: return std::errc::timed_out;
+    case resolve_errc::resolver_destroyed: return std::errc::operation_canceled;
+    case resolve_errc::numeric_host: return std::errc::invalid_argument;
+    default: return {};
   }
-};
+}
 
 }  // namespace
 
 const std::error_category& resolve_category() noexcept {
-  static const category one;
-  return one;
+  static const gyre::detail::enum_category<resolve_errc> category("resolve", message_of,
+                                                                  condition_of);
+  return category;
 }
 
 namespace detail {

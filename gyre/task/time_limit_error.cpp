@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/time_limit_error.hpp>
 
-#include <string>
+#include <gyre/base/detail/enum_category.hpp>
 
 namespace gyre {
 namespace {
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.time_limit"; }
-  std::string message(int error) const override {
-    return error == static_cast<int>(time_limit_errc::expired) ? "the time limit expired"
-                                                               : "unknown error";
-  }
-  std::error_condition default_error_condition(int error) const noexcept override {
-    if (error != static_cast<int>(time_limit_errc::expired)) return {error, *this};
-    return std::make_error_condition(std::errc::timed_out);
-  }
-};
+const char* message_of(time_limit_errc code) noexcept {
+  return code == time_limit_errc::expired ? "the time limit expired" : "unknown error";
+}
+
+std::errc condition_of(time_limit_errc code) noexcept {
+  return code == time_limit_errc::expired ? std::errc::timed_out : std::errc();
+}
 
 }  // namespace
 
 const std::error_category& time_limit_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<time_limit_errc> category("gyre.time_limit", message_of,
+                                                                     condition_of);
+  return category;
 }
 
 }  // namespace gyre

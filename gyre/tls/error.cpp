@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/error.hpp>
 
-#include <string>
+#include <gyre/base/detail/enum_category.hpp>
 
 namespace gyre::tls {
 namespace {
@@ -38,34 +38,29 @@ const char* message_of(errc code) noexcept {
   return "unknown error";
 }
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.tls"; }
-  std::string message(int code) const override { return message_of(static_cast<errc>(code)); }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<errc>(code)) {
-      case errc::handshake_failed:
-      case errc::bad_record: return std::errc::protocol_error;
-      case errc::handshake_timeout: return std::errc::timed_out;
-      case errc::handshake_too_large: return std::errc::message_size;
-      case errc::certificate_expired:
-      case errc::certificate_not_yet_valid:
-      case errc::certificate_self_signed:
-      case errc::certificate_unknown_issuer:
-      case errc::certificate_wrong_host:
-      case errc::certificate_revoked:
-      case errc::certificate_refused:
-      case errc::certificate_missing: return std::errc::permission_denied;
-      default: return {code, *this};
-    }
+std::errc condition_of(errc code) noexcept {
+  switch (code) {
+    case errc::handshake_failed:
+    case errc::bad_record: return std::errc::protocol_error;
+    case errc::handshake_timeout: return std::errc::timed_out;
+    case errc::handshake_too_large: return std::errc::message_size;
+    case errc::certificate_expired:
+    case errc::certificate_not_yet_valid:
+    case errc::certificate_self_signed:
+    case errc::certificate_unknown_issuer:
+    case errc::certificate_wrong_host:
+    case errc::certificate_revoked:
+    case errc::certificate_refused:
+    case errc::certificate_missing: return std::errc::permission_denied;
+    default: return {};
   }
-};
+}
 
 }  // namespace
 
 const std::error_category& tls_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<errc> category("gyre.tls", message_of, condition_of);
+  return category;
 }
 
 std::error_code make_error_code(errc code) noexcept {

@@ -2,9 +2,9 @@
 #include <gyre/engines/nats/error.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
+#include <gyre/base/detail/enum_category.hpp>
 
 #include <array>
-#include <string>
 #include <utility>
 
 namespace gyre::nats {
@@ -37,30 +37,25 @@ const char* message_of(errc code) noexcept {
   return "unknown error";
 }
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.nats"; }
-  std::string message(int code) const override { return message_of(static_cast<errc>(code)); }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<errc>(code)) {
-      case errc::connection_lost: return std::errc::connection_reset;
-      case errc::no_reply:
-      case errc::request_timeout: return std::errc::timed_out;
-      case errc::bad_message: return std::errc::protocol_error;
-      case errc::message_too_large:
-      case errc::payload_too_large: return std::errc::message_size;
-      case errc::bad_subject:
-      case errc::bad_header: return std::errc::invalid_argument;
-      case errc::headers_not_supported: return std::errc::operation_not_supported;
-      case errc::no_responders: return std::errc::host_unreachable;
-      case errc::slow_consumer: return std::errc::no_buffer_space;
-      case errc::authorization_violation:
-      case errc::permission_denied: return std::errc::permission_denied;
-      case errc::limit_exceeded: return std::errc::resource_unavailable_try_again;
-      default: return {code, *this};
-    }
+std::errc condition_of(errc code) noexcept {
+  switch (code) {
+    case errc::connection_lost: return std::errc::connection_reset;
+    case errc::no_reply:
+    case errc::request_timeout: return std::errc::timed_out;
+    case errc::bad_message: return std::errc::protocol_error;
+    case errc::message_too_large:
+    case errc::payload_too_large: return std::errc::message_size;
+    case errc::bad_subject:
+    case errc::bad_header: return std::errc::invalid_argument;
+    case errc::headers_not_supported: return std::errc::operation_not_supported;
+    case errc::no_responders: return std::errc::host_unreachable;
+    case errc::slow_consumer: return std::errc::no_buffer_space;
+    case errc::authorization_violation:
+    case errc::permission_denied: return std::errc::permission_denied;
+    case errc::limit_exceeded: return std::errc::resource_unavailable_try_again;
+    default: return {};
   }
-};
+}
 
 // Beginnings of the texts, in lower case.
 constexpr std::array<std::pair<std::string_view, errc>, 15> server_texts = {{
@@ -84,8 +79,8 @@ constexpr std::array<std::pair<std::string_view, errc>, 15> server_texts = {{
 }  // namespace
 
 const std::error_category& nats_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<errc> category("gyre.nats", message_of, condition_of);
+  return category;
 }
 
 std::error_code make_error_code(errc code) noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/jetstream_error.hpp>
 
+#include <gyre/base/detail/enum_category.hpp>
+
 #include <utility>
 
 namespace gyre::nats {
@@ -54,39 +56,33 @@ const char* message_of(jetstream_errc code) noexcept {
   return "the server replied an error";
 }
 
-class jetstream_error_category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.nats.jetstream"; }
-  std::string message(int code) const override {
-    return message_of(static_cast<jetstream_errc>(code));
+std::errc condition_of(jetstream_errc code) noexcept {
+  switch (code) {
+    case jetstream_errc::no_stream:
+    case jetstream_errc::cluster_unavailable:
+    case jetstream_errc::duplicate_in_process:
+    case jetstream_errc::last_sequence_unavailable:
+    case jetstream_errc::too_many_requests: return std::errc::resource_unavailable_try_again;
+    case jetstream_errc::bad_reply: return std::errc::protocol_error;
+    case jetstream_errc::message_too_large:
+    case jetstream_errc::message_exceeds_maximum: return std::errc::message_size;
+    case jetstream_errc::key_exists:
+    case jetstream_errc::stream_name_in_use:
+    case jetstream_errc::consumer_exists: return std::errc::file_exists;
+    case jetstream_errc::consumer_not_found:
+    case jetstream_errc::message_not_found:
+    case jetstream_errc::stream_not_found: return std::errc::no_such_file_or_directory;
+    case jetstream_errc::store_failed: return std::errc::no_space_on_device;
+    default: return {};
   }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<jetstream_errc>(code)) {
-      case jetstream_errc::no_stream:
-      case jetstream_errc::cluster_unavailable:
-      case jetstream_errc::duplicate_in_process:
-      case jetstream_errc::last_sequence_unavailable:
-      case jetstream_errc::too_many_requests: return std::errc::resource_unavailable_try_again;
-      case jetstream_errc::bad_reply: return std::errc::protocol_error;
-      case jetstream_errc::message_too_large:
-      case jetstream_errc::message_exceeds_maximum: return std::errc::message_size;
-      case jetstream_errc::key_exists:
-      case jetstream_errc::stream_name_in_use:
-      case jetstream_errc::consumer_exists: return std::errc::file_exists;
-      case jetstream_errc::consumer_not_found:
-      case jetstream_errc::message_not_found:
-      case jetstream_errc::stream_not_found: return std::errc::no_such_file_or_directory;
-      case jetstream_errc::store_failed: return std::errc::no_space_on_device;
-      default: return {code, *this};
-    }
-  }
-};
+}
 
 }  // namespace
 
 const std::error_category& jetstream_category() noexcept {
-  static const jetstream_error_category only;
-  return only;
+  static const gyre::detail::enum_category<jetstream_errc> category("gyre.nats.jetstream",
+                                                                    message_of, condition_of);
+  return category;
 }
 
 std::error_code make_error_code(jetstream_errc code) noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/postgres/error.hpp>
 
+#include <gyre/base/detail/enum_category.hpp>
+
 #include <array>
 #include <utility>
 
@@ -98,42 +100,39 @@ constexpr std::array known_errors = {
     known_error{errc::internal_error, "XX", "internal error of the server"},
 };
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.postgres"; }
-  std::string message(int code) const override {
-    for (const known_error& each : known_errors) {
-      if (static_cast<int>(each.code) == code) return each.message;
-    }
-    return "unknown error";
+const char* message_of(errc code) noexcept {
+  for (const known_error& each : known_errors) {
+    if (each.code == code) return each.message;
   }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<errc>(code)) {
-      case errc::connection_lost:
-      case errc::admin_shutdown:
-      case errc::crash_shutdown: return std::errc::connection_reset;
-      case errc::no_reply:
-      case errc::statement_timeout: return std::errc::timed_out;
-      case errc::bad_message: return std::errc::protocol_error;
-      case errc::message_too_large:
-      case errc::result_too_large: return std::errc::message_size;
-      case errc::server_too_old:
-      case errc::feature_not_supported: return std::errc::operation_not_supported;
-      case errc::out_of_range: return std::errc::result_out_of_range;
-      case errc::invalid_authorization:
-      case errc::invalid_password:
-      case errc::insufficient_privilege: return std::errc::permission_denied;
-      case errc::serialization_failure:
-      case errc::deadlock_detected:
-      case errc::too_many_connections:
-      case errc::lock_not_available:
-      case errc::cannot_connect_now: return std::errc::resource_unavailable_try_again;
-      case errc::disk_full: return std::errc::no_space_on_device;
-      case errc::out_of_memory: return std::errc::not_enough_memory;
-      default: return {code, *this};
-    }
+  return "unknown error";
+}
+
+std::errc condition_of(errc code) noexcept {
+  switch (code) {
+    case errc::connection_lost:
+    case errc::admin_shutdown:
+    case errc::crash_shutdown: return std::errc::connection_reset;
+    case errc::no_reply:
+    case errc::statement_timeout: return std::errc::timed_out;
+    case errc::bad_message: return std::errc::protocol_error;
+    case errc::message_too_large:
+    case errc::result_too_large: return std::errc::message_size;
+    case errc::server_too_old:
+    case errc::feature_not_supported: return std::errc::operation_not_supported;
+    case errc::out_of_range: return std::errc::result_out_of_range;
+    case errc::invalid_authorization:
+    case errc::invalid_password:
+    case errc::insufficient_privilege: return std::errc::permission_denied;
+    case errc::serialization_failure:
+    case errc::deadlock_detected:
+    case errc::too_many_connections:
+    case errc::lock_not_available:
+    case errc::cannot_connect_now: return std::errc::resource_unavailable_try_again;
+    case errc::disk_full: return std::errc::no_space_on_device;
+    case errc::out_of_memory: return std::errc::not_enough_memory;
+    default: return {};
   }
-};
+}
 
 std::string text_of(const server_message& message, std::string_view statement) {
   std::string text = message.severity + ' ' + message.sqlstate + ": " + message.message;
@@ -144,8 +143,9 @@ std::string text_of(const server_message& message, std::string_view statement) {
 }  // namespace
 
 const std::error_category& postgres_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<errc> category("gyre.postgres", message_of,
+                                                          condition_of);
+  return category;
 }
 
 std::error_code make_error_code(errc code) noexcept {

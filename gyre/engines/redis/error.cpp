@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/redis/error.hpp>
 
+#include <gyre/base/detail/enum_category.hpp>
+
 #include <array>
 #include <utility>
 
@@ -49,31 +51,26 @@ const char* message_of(errc code) noexcept {
   return "unknown error";
 }
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.redis"; }
-  std::string message(int code) const override { return message_of(static_cast<errc>(code)); }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<errc>(code)) {
-      case errc::connection_lost: return std::errc::connection_reset;
-      case errc::no_reply: return std::errc::timed_out;
-      case errc::bad_reply: return std::errc::protocol_error;
-      case errc::reply_too_large: return std::errc::message_size;
-      case errc::not_supported: return std::errc::operation_not_supported;
-      case errc::out_of_range: return std::errc::result_out_of_range;
-      case errc::no_auth:
-      case errc::wrong_password:
-      case errc::no_permission: return std::errc::permission_denied;
-      case errc::too_many_sessions:
-      case errc::loading:
-      case errc::master_down:
-      case errc::try_again:
-      case errc::cluster_down: return std::errc::resource_unavailable_try_again;
-      case errc::read_only: return std::errc::read_only_file_system;
-      default: return {code, *this};
-    }
+std::errc condition_of(errc code) noexcept {
+  switch (code) {
+    case errc::connection_lost: return std::errc::connection_reset;
+    case errc::no_reply: return std::errc::timed_out;
+    case errc::bad_reply: return std::errc::protocol_error;
+    case errc::reply_too_large: return std::errc::message_size;
+    case errc::not_supported: return std::errc::operation_not_supported;
+    case errc::out_of_range: return std::errc::result_out_of_range;
+    case errc::no_auth:
+    case errc::wrong_password:
+    case errc::no_permission: return std::errc::permission_denied;
+    case errc::too_many_sessions:
+    case errc::loading:
+    case errc::master_down:
+    case errc::try_again:
+    case errc::cluster_down: return std::errc::resource_unavailable_try_again;
+    case errc::read_only: return std::errc::read_only_file_system;
+    default: return {};
   }
-};
+}
 
 constexpr std::array<std::pair<std::string_view, errc>, 20> server_kinds = {{
     {"WRONGTYPE", errc::wrong_type},
@@ -101,8 +98,8 @@ constexpr std::array<std::pair<std::string_view, errc>, 20> server_kinds = {{
 }  // namespace
 
 const std::error_category& redis_category() noexcept {
-  static const category only;
-  return only;
+  static const gyre::detail::enum_category<errc> category("gyre.redis", message_of, condition_of);
+  return category;
 }
 
 std::error_code make_error_code(errc code) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/work/error.hpp>
 
-#include <string>
+#include <gyre/base/detail/enum_category.hpp>
 
 namespace gyre::work {
 namespace {
@@ -19,29 +19,24 @@ const char* message_of(errc code) noexcept {
   return "unknown error of jobs";
 }
 
-class category final : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gyre.work"; }
-  std::string message(int code) const override { return message_of(static_cast<errc>(code)); }
-  std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<errc>(code)) {
-      case errc::queue_full: return std::errc::resource_unavailable_try_again;
-      case errc::job_cancelled: return std::errc::operation_canceled;
-      case errc::schema_missing:
-      case errc::attempt_taken_over:
-      case errc::unknown_job:
-      case errc::job_dead:
-      case errc::unknown_batch: break;
-    }
-    return {code, *this};
+std::errc condition_of(errc code) noexcept {
+  switch (code) {
+    case errc::queue_full: return std::errc::resource_unavailable_try_again;
+    case errc::job_cancelled: return std::errc::operation_canceled;
+    case errc::schema_missing:
+    case errc::attempt_taken_over:
+    case errc::unknown_job:
+    case errc::job_dead:
+    case errc::unknown_batch: break;
   }
-};
+  return {};
+}
 
 }  // namespace
 
 const std::error_category& work_category() noexcept {
-  static const category instance;
-  return instance;
+  static const gyre::detail::enum_category<errc> category("gyre.work", message_of, condition_of);
+  return category;
 }
 
 std::error_code make_error_code(errc code) noexcept {
