@@ -27,8 +27,8 @@ constexpr std::size_t initial_entries = 1024;
 constexpr std::size_t own_entries = 64;
 
 net::tcp_client_options options_of_client(net::tcp_client_options options,
-                                          const pipeline_options& own) {
-  options.name = own.name;
+                                          const pipeline_options& settings) {
+  options.name = settings.name;
   options.reconnect = true;
   options.connections.high_water = high_water;
   // Admission bounds the output: a request may be larger than a limit of bytes.
@@ -55,10 +55,10 @@ pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_opti
   client_->on_connection([this](net::tcp_connection&) { on_connected(); })
       .on_message([this](net::tcp_connection&, io::input& input) { on_input(input); })
       .on_low_water([this](net::tcp_connection&) { writable_.set(); })
-      .on_close([this](net::tcp_connection&, std::error_code why) { on_closed(why); });
-  client_->on_connect_failed([this](std::error_code why, std::size_t, bool) {
+      .on_close([this](net::tcp_connection&, std::error_code reason) { on_closed(reason); });
+  client_->on_connect_failed([this](std::error_code reason, std::size_t, bool) {
     if (state_ != state::connecting) return;
-    on_attempt_failed(std::make_exception_ptr(std::system_error(why, describe())));
+    on_attempt_failed(std::make_exception_ptr(std::system_error(reason, describe())));
   });
 }
 
@@ -84,7 +84,7 @@ task<> pipeline::admit() {
   }
   struct count_waiting {
     std::size_t& count;
-    explicit count_waiting(std::size_t& waiting) noexcept : count(waiting) { ++count; }
+    explicit count_waiting(std::size_t& counter) noexcept : count(counter) { ++count; }
     count_waiting& operator=(count_waiting&&) = delete;
     ~count_waiting() { --count; }
   } const counted(waiting_);
@@ -137,10 +137,10 @@ std::uint64_t pipeline::enter_own(pending_reply* request, std::uint64_t position
   return add_entry({request, position, false});
 }
 
-std::uint64_t pipeline::add_entry(const entry& added) noexcept {
+std::uint64_t pipeline::add_entry(const entry& new_entry) noexcept {
   if (count_ == 0) note_input();  // the time to reply begins
   const std::uint64_t number = completed_ + count_;
-  at(count_++) = added;
+  at(count_++) = new_entry;
   request_flush();
   return number;
 }
@@ -260,10 +260,10 @@ void pipeline::fail(std::error_code error, std::string_view text) noexcept {
   failed->abort(error);
 }
 
-void pipeline::on_closed(std::error_code why) {
+void pipeline::on_closed(std::error_code reason) {
   health_timer_.cancel();
-  if (end_reason_) why = end_reason_;
-  const std::exception_ptr error = error_of_end(why);
+  if (end_reason_) reason = end_reason_;
+  const std::exception_ptr error = error_of_end(reason);
   lose_entries(error);
   output_.clear();
   writable_.set();  // calls that wait for these find out that there is no connection
@@ -286,16 +286,16 @@ void pipeline::on_attempt_failed(std::exception_ptr error) {
   end_attempt(std::move(error));
 }
 
-std::exception_ptr pipeline::error_of_end(std::error_code why) const noexcept {
+std::exception_ptr pipeline::error_of_end(std::error_code reason) const noexcept {
   try {
-    const bool is_own = why.category() == options_.lost.category();
+    const bool is_own = reason.category() == options_.lost.category();
     std::string what = describe();
     if (!end_text_.empty()) {
       what.append(" (").append(end_text_).append(")");
-    } else if (why && !is_own) {
-      what.append(" (").append(why.message()).append(")");
+    } else if (reason && !is_own) {
+      what.append(" (").append(reason.message()).append(")");
     }
-    return std::make_exception_ptr(std::system_error(is_own ? why : options_.lost, what));
+    return std::make_exception_ptr(std::system_error(is_own ? reason : options_.lost, what));
   } catch (...) {
     return std::current_exception();
   }

@@ -188,19 +188,19 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
 
   bool can_append() const noexcept;
   [[noreturn, gnu::cold]] void throw_closed(io::errc code) const;
-  std::uint64_t add_entry(const entry& added) noexcept;
+  std::uint64_t add_entry(const entry& new_entry) noexcept;
   entry& at(std::size_t index) noexcept;
   void flush() noexcept;
 
   void on_connected();
   void on_input(io::input& input);
-  void on_closed(std::error_code why);
+  void on_closed(std::error_code reason);
   void on_attempt_failed(std::exception_ptr error);
   void end_attempt(std::exception_ptr error);
   void lose_entries(const std::exception_ptr& error) noexcept;
   // Later calls fail with `later_error`; null: with io::errc::not_open.
   void close_with(const std::exception_ptr& error, std::exception_ptr later_error) noexcept;
-  std::exception_ptr error_of_end(std::error_code why) const noexcept;
+  std::exception_ptr error_of_end(std::error_code reason) const noexcept;
 
   void note_input() noexcept;
   void retry_refused_login();

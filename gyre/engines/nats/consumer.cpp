@@ -189,8 +189,8 @@ task<std::optional<jetstream_message>> consumer::next(duration expires) const {
 }
 
 task<std::optional<jetstream_message>> consumer::first_of(
-    task<std::vector<jetstream_message>> fetched) {
-  std::vector<jetstream_message> messages = co_await std::move(fetched);
+    task<std::vector<jetstream_message>> batch) {
+  std::vector<jetstream_message> messages = co_await std::move(batch);
   if (messages.empty()) co_return std::nullopt;
   co_return std::move(messages.front());
 }

@@ -62,7 +62,7 @@ class consumer {
       std::shared_ptr<detail::jetstream_core> core, std::string function, std::size_t max_messages,
       fetch_options options);
   static task<std::optional<jetstream_message>> first_of(
-      task<std::vector<jetstream_message>> fetched);
+      task<std::vector<jetstream_message>> batch);
   const std::shared_ptr<detail::jetstream_core>& checked_core() const;
 
   std::shared_ptr<detail::jetstream_core> core_;

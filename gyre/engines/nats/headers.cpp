@@ -17,19 +17,19 @@ bool is_name(std::string_view text) noexcept {
   });
 }
 
-void append(std::string& lines, const header& added) {
-  lines.append(added.name).append(": ").append(added.value).append("\r\n");
+void append(std::string& lines, const header& entry) {
+  lines.append(entry.name).append(": ").append(entry.value).append("\r\n");
 }
 
-void check(const header& added) {
-  if (!is_name(added.name)) {
+void check(const header& entry) {
+  if (!is_name(entry.name)) {
     throw std::system_error(make_error_code(errc::bad_header),
-                            "gyre::nats::headers: name '" + std::string(added.name) + "'");
+                            "gyre::nats::headers: name '" + std::string(entry.name) + "'");
   }
-  if (added.value.find_first_of("\r\n") != std::string_view::npos) {
+  if (entry.value.find_first_of("\r\n") != std::string_view::npos) {
     throw std::system_error(
         make_error_code(errc::bad_header),
-        "gyre::nats::headers: the value of " + std::string(added.name) + " has a line break");
+        "gyre::nats::headers: the value of " + std::string(entry.name) + " has a line break");
   }
 }
 
@@ -59,13 +59,13 @@ headers::headers(std::initializer_list<header> list) {
   for (const header& each : list) add(each.name, each.value);
 }
 
-headers::headers(header_view copied) {
-  for (const header& each : copied) add(each.name, each.value);
+headers::headers(header_view source) {
+  for (const header& each : source) add(each.name, each.value);
 }
 
-headers headers::copy_received(header_view received) {
+headers headers::copy_received(header_view source) {
   headers copy;
-  for (const header& each : received) append(copy.lines_, each);
+  for (const header& each : source) append(copy.lines_, each);
   return copy;
 }
 

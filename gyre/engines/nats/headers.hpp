@@ -86,9 +86,9 @@ class headers {
  public:
   headers() noexcept = default;
   headers(std::initializer_list<header> list);
-  explicit headers(header_view copied);
+  explicit headers(header_view source);
   /// For gyre's own use: a copy of what another client has sent, which need not keep these rules.
-  static headers copy_received(header_view received);
+  static headers copy_received(header_view source);
 
   /// Adds a header; earlier ones of the name stay.
   headers& add(std::string_view name, std::string_view value);

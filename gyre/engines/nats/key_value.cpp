@@ -96,15 +96,15 @@ std::optional<key_value_entry> entry_of_direct(std::string_view key, const messa
       .operation = detail::operation_of(reply.headers())};
 }
 
-key_value_entry entry_of_stored(std::string_view key, detail::raw_message&& stored) {
-  const std::size_t line_end = stored.headers.find("\r\n");
+key_value_entry entry_of_stored(std::string_view key, detail::raw_message&& raw) {
+  const std::size_t line_end = raw.headers.find("\r\n");
   const header_view headers(line_end == std::string::npos
                                 ? std::string_view()
-                                : std::string_view(stored.headers).substr(line_end + 2));
+                                : std::string_view(raw.headers).substr(line_end + 2));
   return {.key = std::string(key),
-          .value = std::move(stored.payload),
-          .revision = stored.sequence,
-          .created = stored.time,
+          .value = std::move(raw.payload),
+          .revision = raw.sequence,
+          .created = raw.time,
           .operation = detail::operation_of(headers)};
 }
 
@@ -225,8 +225,8 @@ consumer_config reader_config(const detail::bucket& bucket, std::string_view pat
   return config;
 }
 
-task<std::vector<key_value_entry>> collect(task<key_value_watch> opened) {
-  key_value_watch watch = co_await std::move(opened);
+task<std::vector<key_value_entry>> collect(task<key_value_watch> source) {
+  key_value_watch watch = co_await std::move(source);
   std::vector<key_value_entry> entries;
   for (;;) {
     task<std::optional<key_value_entry>> found = watch.next_initial();
@@ -236,8 +236,8 @@ task<std::vector<key_value_entry>> collect(task<key_value_watch> opened) {
   }
 }
 
-task<std::vector<std::string>> keys_of(task<std::vector<key_value_entry>> collected) {
-  std::vector<key_value_entry> entries = co_await std::move(collected);
+task<std::vector<std::string>> keys_of(task<std::vector<key_value_entry>> source) {
+  std::vector<key_value_entry> entries = co_await std::move(source);
   std::vector<std::string> keys;
   for (key_value_entry& each : entries) keys.push_back(std::move(each.key));
   // A key that has changed meanwhile may have come twice.
@@ -247,8 +247,8 @@ task<std::vector<std::string>> keys_of(task<std::vector<key_value_entry>> collec
   co_return keys;
 }
 
-task<key_value_status> status_of(std::string name, task<stream_info> asked) {
-  stream_info info = co_await std::move(asked);
+task<key_value_status> status_of(std::string name, task<stream_info> reply) {
+  stream_info info = co_await std::move(reply);
   co_return key_value_status{.config = config_of(name, std::move(info.config)),
                              .values = info.state.messages,
                              .bytes = info.state.bytes};
@@ -276,8 +276,8 @@ shared_bucket make_bucket(std::shared_ptr<jetstream_core> core, std::string_view
 
 // --- Buckets ---
 
-task<key_value> key_value::open_stream(shared_bucket bucket, task<stream_info> opened) {
-  static_cast<void>(co_await std::move(opened));
+task<key_value> key_value::open_stream(shared_bucket bucket, task<stream_info> info) {
+  static_cast<void>(co_await std::move(info));
   co_return key_value(std::move(bucket));
 }
 

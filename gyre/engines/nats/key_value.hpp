@@ -109,7 +109,7 @@ class key_value {
   explicit key_value(std::shared_ptr<const detail::bucket> bucket) noexcept
       : bucket_(std::move(bucket)) {}
   static task<key_value> open_stream(std::shared_ptr<const detail::bucket> bucket,
-                                     task<stream_info> opened);
+                                     task<stream_info> info);
   static task<key_value_watch> open_watch(std::shared_ptr<const detail::bucket> bucket,
                                           std::string pattern, watch_options options);
 

@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint16_t default_port = 5432;
 
 // No message has the URL itself, because of the password.
-[[noreturn, gnu::cold]] void refuse(const std::string& what) {
-  throw std::invalid_argument("gyre::postgres: the connection URL " + what);
+[[noreturn, gnu::cold]] void refuse(const std::string& problem) {
+  throw std::invalid_argument("gyre::postgres: the connection URL " + problem);
 }
 
 std::string decode(std::string_view text, const char* part) {
@@ -39,12 +39,12 @@ std::string decode(std::string_view text, const char* part) {
   return decoded;
 }
 
-std::uint64_t number_of(const std::string& value, const std::string& name, std::uint64_t most) {
+std::uint64_t number_of(const std::string& value, const std::string& name, std::uint64_t max) {
   std::uint64_t number = 0;
   const char* const end = value.data() + value.size();
   const auto read = std::from_chars(value.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end || number > most) {
-    refuse("has a " + name + " that is no number up to " + std::to_string(most));
+  if (read.ec != std::errc{} || read.ptr != end || number > max) {
+    refuse("has a " + name + " that is no number up to " + std::to_string(max));
   }
   return number;
 }

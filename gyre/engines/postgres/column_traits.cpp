@@ -106,17 +106,17 @@ bool is_read_as_binary(oid type) noexcept {
   }
 }
 
-std::int64_t read_integer(const column_value& value, std::int64_t least, std::int64_t most) {
+std::int64_t read_integer(const column_value& value, std::int64_t min, std::int64_t max) {
   const whole_number number = read_whole(value);
-  const std::uint64_t limit = number.is_negative ? whole(least).magnitude : whole(most).magnitude;
+  const std::uint64_t limit = number.is_negative ? whole(min).magnitude : whole(max).magnitude;
   if (number.magnitude > limit) value.throw_out_of_range(text_of(number));
   return static_cast<std::int64_t>(number.is_negative ? std::uint64_t{0} - number.magnitude
                                                       : number.magnitude);
 }
 
-std::uint64_t read_unsigned(const column_value& value, std::uint64_t most) {
+std::uint64_t read_unsigned(const column_value& value, std::uint64_t max) {
   const whole_number number = read_whole(value);
-  if (number.is_negative || number.magnitude > most) value.throw_out_of_range(text_of(number));
+  if (number.is_negative || number.magnitude > max) value.throw_out_of_range(text_of(number));
   return number.magnitude;
 }
 

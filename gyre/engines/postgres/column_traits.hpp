@@ -67,8 +67,8 @@ namespace detail {
 /// Whether columns of a type are asked for in binary format.
 bool is_read_as_binary(oid type) noexcept;
 
-std::int64_t read_integer(const column_value& value, std::int64_t least, std::int64_t most);
-std::uint64_t read_unsigned(const column_value& value, std::uint64_t most);
+std::int64_t read_integer(const column_value& value, std::int64_t min, std::int64_t max);
+std::uint64_t read_unsigned(const column_value& value, std::uint64_t max);
 /// Microseconds since 1970 of a timestamptz or timestamp, or an infinity.
 count_since_epoch read_timestamp(const column_value& value, oid type, const char* name);
 /// Days since 1970 of a date; max() and min() are the infinities.

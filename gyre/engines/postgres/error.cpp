@@ -185,8 +185,8 @@ std::string excerpt_of(std::string_view statement) {
   return excerpt;
 }
 
-void throw_error(errc code, const std::string& what) {
-  throw std::system_error(make_error_code(code), what);
+void throw_error(errc code, const std::string& message) {
+  throw std::system_error(make_error_code(code), message);
 }
 
 }  // namespace detail

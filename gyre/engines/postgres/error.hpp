@@ -141,7 +141,7 @@ namespace detail {
 std::string excerpt_of(std::string_view statement);
 
 /// Throws std::system_error.
-[[noreturn, gnu::cold]] void throw_error(errc code, const std::string& what);
+[[noreturn, gnu::cold]] void throw_error(errc code, const std::string& message);
 
 }  // namespace detail
 

@@ -43,8 +43,8 @@ class uuid {
 
 template <>
 struct std::hash<gyre::postgres::uuid> {
-  std::size_t operator()(const gyre::postgres::uuid& hashed) const noexcept {
+  std::size_t operator()(const gyre::postgres::uuid& value) const noexcept {
     return std::hash<std::string_view>()(std::string_view(
-        reinterpret_cast<const char*>(hashed.bytes().data()), hashed.bytes().size()));
+        reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size()));
   }
 };

@@ -40,14 +40,14 @@ std::string excerpt_of(std::string_view text) {
 
 // The number that a node has as its text.
 template <class Number>
-Number number_of(const reply_node& node, const char* wanted) {
+Number number_of(const reply_node& node, const char* type) {
   std::string_view text = detail::to_text(node);
   if (text.starts_with('+')) text.remove_prefix(1);
   Number number = 0;
   const char* const text_end = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), text_end, number);
   if (error == std::errc::result_out_of_range) throw_out_of_range(node);
-  if (error != std::errc{} || end != text_end) detail::throw_unexpected(node, wanted);
+  if (error != std::errc{} || end != text_end) detail::throw_unexpected(node, type);
   return number;
 }
 
@@ -62,19 +62,20 @@ void reply_traits<void>::read(reply_cursor& values) {
 
 namespace detail {
 
-void throw_unexpected(const reply_node& found, const char* wanted) {
-  if (found.kind == reply_kind::error) throw server_error(std::string(found.text));
-  const errc code = found.kind == reply_kind::null ? errc::null_reply : errc::unexpected_type;
-  std::string what = std::string(name_of(found.kind)) + " instead of " + wanted;
-  if (found.kind == reply_kind::status || found.kind == reply_kind::text) {
-    what += ": " + excerpt_of(found.text);
+void throw_unexpected(const reply_node& node, const char* type) {
+  if (node.kind == reply_kind::error) throw server_error(std::string(node.text));
+  const errc code = node.kind == reply_kind::null ? errc::null_reply : errc::unexpected_type;
+  std::string what = std::string(name_of(node.kind)) + " instead of " + type;
+  if (node.kind == reply_kind::status || node.kind == reply_kind::text) {
+    what += ": " + excerpt_of(node.text);
   }
   throw std::system_error(make_error_code(code), what);
 }
 
-void throw_wrong_count(std::size_t found, std::size_t wanted) {
-  throw std::system_error(make_error_code(errc::unexpected_type),
-                          std::to_string(found) + " values instead of " + std::to_string(wanted));
+void throw_wrong_count(std::size_t count, std::size_t expected_count) {
+  throw std::system_error(
+      make_error_code(errc::unexpected_type),
+      std::to_string(count) + " values instead of " + std::to_string(expected_count));
 }
 
 std::string_view to_text(const reply_node& node) {
@@ -86,22 +87,22 @@ std::string_view to_text(const reply_node& node) {
   }
 }
 
-std::int64_t to_integer(const reply_node& node, std::int64_t least, std::uint64_t most) {
+std::int64_t to_integer(const reply_node& node, std::int64_t min, std::uint64_t max) {
   const bool is_integer = node.kind == reply_kind::integer || node.kind == reply_kind::boolean;
   const std::int64_t number =
       is_integer ? node.integer : number_of<std::int64_t>(node, "an integer");
-  if (number < least || (number > 0 && static_cast<std::uint64_t>(number) > most)) {
+  if (number < min || (number > 0 && static_cast<std::uint64_t>(number) > max)) {
     throw_out_of_range(node);
   }
   return number;
 }
 
-std::uint64_t to_unsigned(const reply_node& node, std::uint64_t most) {
+std::uint64_t to_unsigned(const reply_node& node, std::uint64_t max) {
   const bool is_integer = node.kind == reply_kind::integer || node.kind == reply_kind::boolean;
   if (is_integer && node.integer < 0) throw_out_of_range(node);
   const std::uint64_t number = is_integer ? static_cast<std::uint64_t>(node.integer)
                                           : number_of<std::uint64_t>(node, "an integer");
-  if (number > most) throw_out_of_range(node);
+  if (number > max) throw_out_of_range(node);
   return number;
 }
 

@@ -54,13 +54,13 @@ T read_reply(reply_cursor& values) {
 
 namespace detail {
 
-/// Throws what is wrong with a value of which a `wanted` was to be read.
-[[noreturn, gnu::cold]] void throw_unexpected(const reply_node& found, const char* wanted);
+/// Throws what is wrong with a value of which a `type` was to be read.
+[[noreturn, gnu::cold]] void throw_unexpected(const reply_node& node, const char* type);
 /// Throws for an array of another length.
-[[noreturn, gnu::cold]] void throw_wrong_count(std::size_t found, std::size_t wanted);
+[[noreturn, gnu::cold]] void throw_wrong_count(std::size_t count, std::size_t expected_count);
 
-std::int64_t to_integer(const reply_node& node, std::int64_t least, std::uint64_t most);
-std::uint64_t to_unsigned(const reply_node& node, std::uint64_t most);
+std::int64_t to_integer(const reply_node& node, std::int64_t min, std::uint64_t max);
+std::uint64_t to_unsigned(const reply_node& node, std::uint64_t max);
 double to_real(const reply_node& node);
 bool to_boolean(const reply_node& node);
 std::string_view to_text(const reply_node& node);

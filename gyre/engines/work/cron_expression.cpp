@@ -58,8 +58,8 @@ bool equals_ignoring_case(std::string_view text, std::string_view lower_case) {
 
 class field_reader {
  public:
-  field_reader(std::string_view whole, std::string_view text, const field& range)
-      : whole_(whole), text_(text), range_(range) {}
+  field_reader(std::string_view expression, std::string_view text, const field& range)
+      : whole_(expression), text_(text), range_(range) {}
 
   std::uint64_t read() const {
     std::uint64_t values = 0;
@@ -135,24 +135,24 @@ class field_reader {
   const field& range_;
 };
 
-std::array<std::string_view, 5> split_fields(std::string_view whole, std::string_view text) {
+std::array<std::string_view, 5> split_fields(std::string_view expression, std::string_view text) {
   constexpr std::string_view blanks = " \t";
   std::array<std::string_view, 5> parts;
   for (std::string_view& part : parts) {
     text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
     part = text.substr(0, text.find_first_of(blanks));
     text.remove_prefix(part.size());
-    if (part.empty()) refuse(whole, "five fields are needed, or a macro such as @daily");
+    if (part.empty()) refuse(expression, "five fields are needed, or a macro such as @daily");
   }
   if (text.find_first_not_of(blanks) != std::string_view::npos) {
-    refuse(whole, "more than five fields: there is none for seconds or years");
+    refuse(expression, "more than five fields: there is none for seconds or years");
   }
   return parts;
 }
 
 template <class Bits>
-bool has_bit(Bits bits, unsigned n) {
-  return (std::uint64_t{bits} >> n & 1) != 0;
+bool has_bit(Bits bits, unsigned index) {
+  return (std::uint64_t{bits} >> index & 1) != 0;
 }
 
 }  // namespace
@@ -164,7 +164,9 @@ cron_expression::cron_expression(std::string_view text) {
     if (equals_ignoring_case(text, name)) expanded = meaning;
   }
   const std::array<std::string_view, 5> parts = split_fields(text, expanded);
-  const auto read = [&](std::size_t n) { return field_reader(text, parts[n], fields[n]).read(); };
+  const auto read = [&](std::size_t index) {
+    return field_reader(text, parts[index], fields[index]).read();
+  };
   minutes_ = read(0);
   hours_ = static_cast<std::uint32_t>(read(1));
   days_ = static_cast<std::uint32_t>(read(2));

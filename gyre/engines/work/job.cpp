@@ -12,8 +12,8 @@ constinit const task_local<std::optional<attempt_token>> current_attempt;
 
 }  // namespace detail
 
-job::job(detail::taken_job taken, detail::worker_id worker) noexcept
-    : taken_(std::move(taken)), worker_(worker) {}
+job::job(detail::taken_job row, detail::worker_id worker) noexcept
+    : taken_(std::move(row)), worker_(worker) {}
 
 job::~job() = default;
 

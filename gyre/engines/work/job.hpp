@@ -52,7 +52,7 @@ struct taken_job {
 /// Lifetime: that of the handler's coroutine.
 class job {
  public:
-  job(detail::taken_job taken, detail::worker_id worker) noexcept;
+  job(detail::taken_job row, detail::worker_id worker) noexcept;
   job(const job&) = delete;
   job& operator=(const job&) = delete;
   ~job();

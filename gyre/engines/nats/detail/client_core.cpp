@@ -176,18 +176,18 @@ std::exception_ptr client_core::error_with(std::error_code code,
 
 // --- Publishing ---
 
-void client_core::check_message(const outgoing& checked) const {
-  check_subject(checked.subject);
-  if (!checked.reply.empty() && checked.reply_end.empty()) check_subject(checked.reply);
+void client_core::check_message(const outgoing& publication) const {
+  check_subject(publication.subject);
+  if (!publication.reply.empty() && publication.reply_end.empty()) check_subject(publication.reply);
   if (is_closed()) throw std::system_error(make_error_code(io::errc::not_open), describe());
   if (logins() == 0) return;  // the server is not known yet
-  const std::size_t size = checked.headers_size() + checked.payload.size();
+  const std::size_t size = publication.headers_size() + publication.payload.size();
   if (size > server().max_payload) {
     throw std::system_error(make_error_code(errc::payload_too_large),
                             describe() + ": " + std::to_string(size) + " bytes, where " +
                                 std::to_string(server().max_payload) + " are allowed");
   }
-  if (!checked.headers.lines().empty() && !server().has_headers) {
+  if (!publication.headers.lines().empty() && !server().has_headers) {
     throw std::system_error(make_error_code(errc::headers_not_supported), describe());
   }
 }
@@ -196,25 +196,26 @@ bool client_core::may_append_now(std::size_t size) const noexcept {
   return loop().in_loop_thread() && may_append(size);
 }
 
-void client_core::append_message(const outgoing& added) {
-  const std::string_view lines = added.headers.lines();
-  const std::size_t headers_size = added.headers_size();
+void client_core::append_message(const outgoing& publication) {
+  const std::string_view lines = publication.headers.lines();
+  const std::size_t headers_size = publication.headers_size();
   {
-    line_writer writer(output(), added.size());
-    writer.add(headers_size > 0 ? "HPUB " : "PUB ").add(added.subject).add(" ");
-    if (!added.reply.empty()) writer.add(added.reply).add(added.reply_end).add(" ");
+    line_writer writer(output(), publication.size());
+    writer.add(headers_size > 0 ? "HPUB " : "PUB ").add(publication.subject).add(" ");
+    if (!publication.reply.empty())
+      writer.add(publication.reply).add(publication.reply_end).add(" ");
     if (headers_size > 0) {
-      writer.add(headers_size).add(" ").add(headers_size + added.payload.size()).add(crlf);
+      writer.add(headers_size).add(" ").add(headers_size + publication.payload.size()).add(crlf);
       writer.add(header_version).add(lines);
       if (!lines.ends_with(crlf)) writer.add(crlf);
       writer.add(crlf);
     } else {
-      writer.add(added.payload.size()).add(crlf);
+      writer.add(publication.payload.size()).add(crlf);
     }
-    writer.add(added.payload).add(crlf);
+    writer.add(publication.payload).add(crlf);
   }
   ++published_;
-  published_bytes_ += headers_size + added.payload.size();
+  published_bytes_ += headers_size + publication.payload.size();
   note_output();
 }
 
@@ -309,10 +310,10 @@ void client_core::append_inbox_subscription() {
   note_output();
 }
 
-void client_core::take_reply(const operation& received) {
+void client_core::take_reply(const operation& delivery) {
   std::uint64_t key = 0;
-  if (received.subject.starts_with(inbox_)) {
-    const std::string_view token = received.subject.substr(inbox_.size());
+  if (delivery.subject.starts_with(inbox_)) {
+    const std::string_view token = delivery.subject.substr(inbox_.size());
     const char* const end = token.data() + token.size();
     const auto parsed = std::from_chars(token.data(), end, key, key_base);
     if (parsed.ec != std::errc() || parsed.ptr != end) key = 0;
@@ -323,8 +324,8 @@ void client_core::take_reply(const operation& received) {
     return;
   }
   try {
-    message reply(message_block::make(received));
-    if (reply.status() == no_responders_status && received.payload.empty()) {
+    message reply(message_block::make(delivery));
+    if (reply.status() == no_responders_status && delivery.payload.empty()) {
       return pending->fail(error_with(make_error_code(errc::no_responders), pending->subject()));
     }
     pending->complete(std::move(reply));
@@ -358,14 +359,14 @@ subscription client_core::subscribe(const shared& core, std::string subject,
   return made;
 }
 
-void client_core::append_subscribe(const subscription_state& added) {
+void client_core::append_subscribe(const subscription_state& state) {
   {
-    line_writer writer(output(), added.subject().size() + added.queue_group().size() + line_size);
-    writer.add("SUB ").add(added.subject()).add(" ");
-    if (!added.queue_group().empty()) writer.add(added.queue_group()).add(" ");
-    writer.add(added.sid).add(crlf);
+    line_writer writer(output(), state.subject().size() + state.queue_group().size() + line_size);
+    writer.add("SUB ").add(state.subject()).add(" ");
+    if (!state.queue_group().empty()) writer.add(state.queue_group()).add(" ");
+    writer.add(state.sid).add(crlf);
   }
-  if (added.limit() > 0) append_unsubscribe(added.sid, added.limit() - added.received());
+  if (state.limit() > 0) append_unsubscribe(state.sid, state.limit() - state.received());
   note_output();
 }
 
@@ -380,31 +381,31 @@ void client_core::append_unsubscribe(std::uint64_t sid, std::uint64_t limit) {
 }
 
 // Removes a subscription that gets no further messages.
-void client_core::remove(subscription_state& removed, bool must_tell) noexcept {
-  subscriptions_.erase(removed.sid);
-  if (!must_tell || !is_ready()) return;
+void client_core::remove(subscription_state& state, bool must_unsubscribe) noexcept {
+  subscriptions_.erase(state.sid);
+  if (!must_unsubscribe || !is_ready()) return;
   try {
-    append_unsubscribe(removed.sid, 0);
+    append_unsubscribe(state.sid, 0);
   } catch (const std::bad_alloc&) {
     return;  // the server keeps sending messages, which nobody gets
   }
 }
 
 // Ends a subscription whose messages may still be read. drain() waits until next() gives its end.
-void client_core::end_subscription(subscription_state& ended, bool must_tell,
+void client_core::end_subscription(subscription_state& state, bool must_unsubscribe,
                                    const std::exception_ptr& error) noexcept {
-  remove(ended, must_tell);
-  ended.end(error);
-  unconsumed_.push_back(ended);
+  remove(state, must_unsubscribe);
+  state.end(error);
+  unconsumed_.push_back(state);
 }
 
-void client_core::unsubscribe(subscription_state& ended) noexcept {
-  if (!ended.has_ended()) {
-    remove(ended, !ended.is_draining());
-    ended.end();
+void client_core::unsubscribe(subscription_state& state) noexcept {
+  if (!state.has_ended()) {
+    remove(state, !state.is_draining());
+    state.end();
   }
-  ended.clear();
-  ended.note_consumed();
+  state.clear();
+  state.note_consumed();
 }
 
 task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> drained) {
@@ -429,13 +430,13 @@ task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription
   if (!drained->has_ended()) self.end_subscription(*drained, false);
 }
 
-void client_core::on_message(const operation& received) {
+void client_core::on_message(const operation& delivery) {
   ++received_;
-  received_bytes_ += received.headers.size() + received.payload.size();
-  if (received.sid == inbox_sid) return take_reply(received);
-  subscription_state* const target = subscriptions_.find(received.sid);
+  received_bytes_ += delivery.headers.size() + delivery.payload.size();
+  if (delivery.sid == inbox_sid) return take_reply(delivery);
+  subscription_state* const target = subscriptions_.find(delivery.sid);
   if (target == nullptr) return;  // it was unsubscribed meanwhile
-  const auto result = target->push(received);
+  const auto result = target->push(delivery);
   if (result != subscription_state::push_result::queued) ++dropped_;
   if (result == subscription_state::push_result::overflow) {
     end_subscription(*target, true,

@@ -59,7 +59,7 @@ class client_core final : public server_link {
   std::string new_inbox();
 
   /// Ends a subscription; its messages are dropped.
-  void unsubscribe(subscription_state& ended) noexcept;
+  void unsubscribe(subscription_state& state) noexcept;
   static task<> drain_subscription(shared core, std::shared_ptr<subscription_state> drained);
   void close() noexcept;
   client_metrics metrics() const noexcept;
@@ -93,7 +93,7 @@ class client_core final : public server_link {
   };
 
   void on_ready() override;
-  void on_message(const operation& received) override;
+  void on_message(const operation& delivery) override;
   void on_server_error(std::string_view text) override;
   void on_lost(const std::exception_ptr& error) noexcept override;
   void on_refused(const std::exception_ptr& error) noexcept override;
@@ -116,17 +116,17 @@ class client_core final : public server_link {
     std::size_t headers_size() const noexcept;
     std::size_t size() const noexcept;  // no less than the bytes of output
   };
-  void check_message(const outgoing& checked) const;
+  void check_message(const outgoing& publication) const;
   bool may_append_now(std::size_t size) const noexcept;
-  void append_message(const outgoing& added);
-  void append_subscribe(const subscription_state& added);
+  void append_message(const outgoing& publication);
+  void append_subscribe(const subscription_state& state);
   void append_unsubscribe(std::uint64_t sid, std::uint64_t limit);
   void append_inbox_subscription();
   [[noreturn, gnu::cold]] void throw_request_timeout(std::string_view subject) const;
-  void take_reply(const operation& received);
+  void take_reply(const operation& delivery);
   void deny(std::string_view text, const std::exception_ptr& error);
-  void remove(subscription_state& removed, bool must_tell) noexcept;
-  void end_subscription(subscription_state& ended, bool must_tell,
+  void remove(subscription_state& state, bool must_unsubscribe) noexcept;
+  void end_subscription(subscription_state& state, bool must_unsubscribe,
                         const std::exception_ptr& error = nullptr) noexcept;
   void end_all(const std::exception_ptr& error) noexcept;
   std::exception_ptr error_with(std::error_code code, std::string_view detail) const noexcept;

@@ -18,8 +18,8 @@ constexpr exponential_backoff repetition_delays{.initial = std::chrono::millisec
                                                 .longest = std::chrono::milliseconds{500}};
 
 jetstream_options checked(jetstream_options options) {
-  const auto refuse = [](const char* what) {
-    throw std::invalid_argument(std::string("gyre::nats::jetstream: ") + what);
+  const auto refuse = [](const char* problem) {
+    throw std::invalid_argument(std::string("gyre::nats::jetstream: ") + problem);
   };
   if (options.timeout <= duration::zero()) refuse("timeout must be above zero");
   if (options.attempt_timeout <= duration::zero()) refuse("attempt_timeout must be above zero");
@@ -80,21 +80,21 @@ task<bool> jetstream_core::may_repeat(schedule& times, steady_time deadline) con
   co_return true;
 }
 
-task<message> jetstream_core::send(shared self, request sent, schedule& times) {
+task<message> jetstream_core::send(shared self, request parts, schedule& times) {
   for (;;) {
     duration limit = times.deadline - self->loop().now();
-    if (sent.is_repeatable) limit = std::min<duration>(limit, self->options_.attempt_timeout);
+    if (parts.is_repeatable) limit = std::min<duration>(limit, self->options_.attempt_timeout);
     std::exception_ptr error;
     std::error_code code;
     try {
       task<message> replied =
-          client_core::request(self->bus_, sent.subject, sent.payload,
-                               request_options{.timeout = limit, .headers = sent.headers});
+          client_core::request(self->bus_, parts.subject, parts.payload,
+                               request_options{.timeout = limit, .headers = parts.headers});
       co_return co_await std::move(replied);
     } catch (const std::system_error& failure) {
       code = failure.code();
       const bool is_lost = code == errc::request_timeout || code == errc::connection_lost;
-      if (code != errc::no_responders && !(is_lost && sent.is_repeatable)) throw;
+      if (code != errc::no_responders && !(is_lost && parts.is_repeatable)) throw;
       error = std::current_exception();
     }
     const bool has_no_stream = code == errc::no_responders;
@@ -102,7 +102,7 @@ task<message> jetstream_core::send(shared self, request sent, schedule& times) {
         self->may_repeat(times, has_no_stream ? times.no_stream_deadline : times.deadline);
     const bool has_time = co_await std::move(repeated);
     if (has_time) continue;
-    if (has_no_stream) throw_no_stream(sent.subject);
+    if (has_no_stream) throw_no_stream(parts.subject);
     std::rethrow_exception(error);
   }
 }

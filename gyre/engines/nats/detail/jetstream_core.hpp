@@ -64,7 +64,7 @@ class jetstream_core {
   /// Sends a request until a stream or the API replies, and reads the reply. Sends it again as well
   /// after an error of the server that passes.
   template <class T>
-  static task<T> ask(shared self, request sent, reader<T> read);
+  static task<T> ask(shared self, request parts, reader<T> read);
   /// As ask(), for a function of the API.
   template <class T>
   static task<T> call(shared self, std::string function, std::string body, reader<T> read,
@@ -87,7 +87,7 @@ class jetstream_core {
   };
 
   /// Sends a request until somebody replies.
-  static task<message> send(shared self, request sent, schedule& times);
+  static task<message> send(shared self, request parts, schedule& times);
   /// Waits before a repetition. False if there is no time for it.
   task<bool> may_repeat(schedule& times, steady_time deadline) const;
   static task<publish_ack> publish_owned(shared self, std::string subject, std::string payload,
@@ -101,14 +101,14 @@ class jetstream_core {
 };
 
 template <class T>
-task<T> jetstream_core::ask(shared self, request sent, reader<T> read) {
-  schedule times(*self, sent.timeout);
+task<T> jetstream_core::ask(shared self, request parts, reader<T> read) {
+  schedule times(*self, parts.timeout);
   for (;;) {
-    task<message> replied = send(self, sent, times);
+    task<message> replied = send(self, parts, times);
     const message reply = co_await std::move(replied);
     std::exception_ptr error;
     try {
-      co_return read(reply.text(), sent.subject);
+      co_return read(reply.text(), parts.subject);
     } catch (const server_error& refusal) {
       const bool passes = refusal.code() == std::errc::resource_unavailable_try_again;
       if (!passes) throw;

@@ -28,11 +28,11 @@ bool flag_of(const json& object, const char* name) {
 }
 
 template <class T>
-T number_of(const json& object, const char* name, T otherwise) {
+T number_of(const json& object, const char* name, T fallback) {
   const auto member = object.find(name);
-  if (member == object.end() || !member->is_number_unsigned()) return otherwise;
+  if (member == object.end() || !member->is_number_unsigned()) return fallback;
   const auto number = member->get<std::uint64_t>();
-  return number <= std::numeric_limits<T>::max() ? static_cast<T>(number) : otherwise;
+  return number <= std::numeric_limits<T>::max() ? static_cast<T>(number) : fallback;
 }
 
 std::string read_credentials(const client_options& options) {

@@ -8,10 +8,10 @@
 
 namespace gyre::nats::detail {
 
-void message_deleter::operator()(message_block* deleted) const noexcept {
-  const std::size_t size = deleted->size();
-  deleted->~message_block();
-  slab_deallocate(deleted, size);
+void message_deleter::operator()(message_block* block) const noexcept {
+  const std::size_t size = block->size();
+  block->~message_block();
+  slab_deallocate(block, size);
 }
 
 message_block::message_block(const operation& source) noexcept

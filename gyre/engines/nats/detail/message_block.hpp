@@ -15,7 +15,7 @@ namespace gyre::nats::detail {
 class message_block;
 
 struct message_deleter {
-  void operator()(message_block* deleted) const noexcept;
+  void operator()(message_block* block) const noexcept;
 };
 using message_ptr = std::unique_ptr<message_block, message_deleter>;
 

@@ -55,8 +55,8 @@ std::uint16_t checksum(byte_span bytes) noexcept {
   return static_cast<std::uint16_t>(sum);
 }
 
-[[noreturn]] void refuse_credentials(const char* what) {
-  throw std::system_error(make_error_code(errc::bad_credentials), what);
+[[noreturn]] void refuse_credentials(const char* problem) {
+  throw std::system_error(make_error_code(errc::bad_credentials), problem);
 }
 
 struct seed_bytes {

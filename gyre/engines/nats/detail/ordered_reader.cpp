@@ -72,14 +72,14 @@ std::optional<ordered_reader::ordered_message> ordered_reader::accept(message&& 
 }
 
 task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
-    pull_reader::mode reading) {
+    pull_reader::mode read_mode) {
   using outcome = pull_reader::outcome;
   for (;;) {
     if (reader_ == nullptr) {
       task<> opened = open();
       co_await std::move(opened);
     }
-    task<pull_reader::event> found = reader_->next(reading);
+    task<pull_reader::event> found = reader_->next(read_mode);
     pull_reader::event event = co_await std::move(found);
     switch (event.kind) {
       case outcome::closed:

@@ -42,7 +42,7 @@ class ordered_reader {
   task<std::optional<ordered_message>> next_initial();
 
  private:
-  task<std::optional<ordered_message>> read(pull_reader::mode reading);
+  task<std::optional<ordered_message>> read(pull_reader::mode read_mode);
   /// Nothing if messages before this one are missing.
   std::optional<ordered_message> accept(message&& content);
   void close_consumer() noexcept;

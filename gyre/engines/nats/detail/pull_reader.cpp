@@ -32,8 +32,8 @@ constexpr std::size_t max_ahead = 1'000'000;
 constexpr std::size_t queued_statuses = 64;
 
 messages_options checked(messages_options options) {
-  const auto refuse = [](const char* what) {
-    throw std::invalid_argument(std::string("gyre::nats::consumer::messages: ") + what);
+  const auto refuse = [](const char* problem) {
+    throw std::invalid_argument(std::string("gyre::nats::consumer::messages: ") + problem);
   };
   if (options.max_messages == 0 || options.max_messages > max_ahead) {
     refuse("max_messages must be from 1 to 1000000");
@@ -55,7 +55,7 @@ subscription_options queue_options(const messages_options& options) {
 }  // namespace
 
 std::string write_pull(std::size_t messages, std::size_t bytes, duration expires,
-                       duration heartbeat, bool waits) {
+                       duration heartbeat, bool may_wait) {
   std::string text = "{\"batch\":" + std::to_string(messages);
   const auto add = [&text](const char* key, auto value) {
     if (value > 0) text.append(",\"").append(key).append("\":").append(std::to_string(value));
@@ -63,7 +63,7 @@ std::string write_pull(std::size_t messages, std::size_t bytes, duration expires
   add("max_bytes", bytes);
   add("expires", expires.count());
   add("idle_heartbeat", heartbeat.count());
-  if (!waits) text += ",\"no_wait\":true";
+  if (!may_wait) text += ",\"no_wait\":true";
   return text += '}';
 }
 
@@ -93,16 +93,16 @@ void pull_reader::pause() noexcept {
 
 // --- Requests ---
 
-bool pull_reader::wants_request(mode reading) const noexcept {
+bool pull_reader::wants_request(mode read_mode) const noexcept {
   // The bytes of messages that are on the way are known only when all have come, and a request
   // without a wait is refused beside another.
-  const bool is_single = options_.max_bytes > 0 || reading == mode::drain;
+  const bool is_single = options_.max_bytes > 0 || read_mode == mode::drain;
   return is_single ? pending_ == 0 : pending_ <= options_.max_messages / 2;
 }
 
-std::string pull_reader::write_request(mode reading) const {
+std::string pull_reader::write_request(mode read_mode) const {
   const std::size_t count = options_.max_messages - pending_;
-  return reading == mode::drain
+  return read_mode == mode::drain
              ? write_pull(count, options_.max_bytes, {}, {}, false)
              : write_pull(count, options_.max_bytes, options_.expires, options_.heartbeat, true);
 }
@@ -114,9 +114,9 @@ void pull_reader::note_request() noexcept {
   last_activity_ = core_->loop().now();
 }
 
-task<> pull_reader::send_request(mode reading) {
+task<> pull_reader::send_request(mode read_mode) {
   if (core_->loop().now() < resume_time_) co_await sleep_until(resume_time_);
-  const std::string request = write_request(reading);
+  const std::string request = write_request(read_mode);
   note_request();
   try {
     task<> published = client_core::publish(core_->bus(), request_subject_, request,
@@ -142,20 +142,20 @@ void pull_reader::request_ahead() noexcept try {
 
 // --- Events ---
 
-task<pull_reader::event> pull_reader::next(mode reading) {
+task<pull_reader::event> pull_reader::next(mode read_mode) {
   for (;;) {
     while (std::optional<message> arrival = take_arrival()) {
       std::optional<event> found = classify(std::move(*arrival));
       if (!found) continue;
       // An earlier call may have requested messages without a wait.
-      if (found->kind == outcome::drained && reading == mode::wait) continue;
-      if (found->kind == outcome::message && reading == mode::wait) request_ahead();
+      if (found->kind == outcome::drained && read_mode == mode::wait) continue;
+      if (found->kind == outcome::message && read_mode == mode::wait) request_ahead();
       co_return std::move(*found);
     }
     if (arrivals_.has_ended()) co_return event{};
     notice_login();
-    if (wants_request(reading)) {
-      task<> sent = send_request(reading);
+    if (wants_request(read_mode)) {
+      task<> sent = send_request(read_mode);
       co_await std::move(sent);
     }
     if (notice_silence()) co_return event{outcome::silent};

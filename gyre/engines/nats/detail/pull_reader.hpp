@@ -24,7 +24,7 @@ namespace gyre::nats::detail {
 
 /// The text of a request for messages. Zeros are left out.
 std::string write_pull(std::size_t messages, std::size_t bytes, duration expires,
-                       duration heartbeat, bool waits);
+                       duration heartbeat, bool may_wait);
 
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
 class pull_reader {
@@ -57,7 +57,7 @@ class pull_reader {
 
   /// The next event. After one that is no message, a further call requests messages again, with a
   /// pause after failures. A wait that is stopped loses nothing.
-  task<event> next(mode reading = mode::wait);
+  task<event> next(mode read_mode = mode::wait);
   /// Asks after outcome::no_responders whether the consumer still exists. True also when no server
   /// can tell at present. Errors: operation_cancelled.
   task<bool> may_have_consumer() const;
@@ -65,10 +65,10 @@ class pull_reader {
   std::optional<event> take();
 
  private:
-  bool wants_request(mode reading) const noexcept;
-  std::string write_request(mode reading) const;
+  bool wants_request(mode read_mode) const noexcept;
+  std::string write_request(mode read_mode) const;
   void note_request() noexcept;
-  task<> send_request(mode reading);
+  task<> send_request(mode read_mode);
   /// Sends a request if one is due and need not wait.
   void request_ahead() noexcept;
 

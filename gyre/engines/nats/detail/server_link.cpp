@@ -28,8 +28,8 @@ constexpr std::size_t flush_size = 64 * 1024;
 constexpr std::chrono::seconds refusal_time{1};
 
 client_options checked(const client_options& options) {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("gyre::nats::client: ") + what);
+  const auto require = [](bool is_valid, const char* problem) {
+    if (!is_valid) throw std::invalid_argument(std::string("gyre::nats::client: ") + problem);
   };
   require(options.max_in_flight > 0, "max_in_flight must be at least 1");
   require(options.max_waiting > 0, "max_waiting must be at least 1");
@@ -76,8 +76,8 @@ bool is_refusal(std::error_code code) noexcept {
 std::error_code code_of_error(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
-  } catch (const std::system_error& thrown) {
-    return thrown.code();
+  } catch (const std::system_error& failure) {
+    return failure.code();
   } catch (...) {
     return std::make_error_code(std::errc::not_enough_memory);
   }
@@ -117,13 +117,13 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
   });
   // With a handler for the high water, too, the two calls could cancel each other.
   client_->on_low_water([this](net::tcp_connection&) { update_writable(); });
-  client_->on_close([this](net::tcp_connection&, std::error_code why) {
+  client_->on_close([this](net::tcp_connection&, std::error_code cause) {
     const auto self = shared_from_this();
-    on_closed(why);
+    on_closed(cause);
   });
-  client_->on_connect_failed([this](std::error_code why, std::size_t, bool) {
+  client_->on_connect_failed([this](std::error_code cause, std::size_t, bool) {
     const auto self = shared_from_this();
-    on_attempt_failed(error_of(why, {}), is_refusal(why));
+    on_attempt_failed(error_of(cause, {}), is_refusal(cause));
   });
 }
 
@@ -181,7 +181,7 @@ task<semaphore_permit> server_link::wait_for_room(std::size_t size) {
   const counted_wait counted(*this);
   struct place_in_line {
     std::size_t& count;
-    explicit place_in_line(std::size_t& in_line) noexcept : count(in_line) { ++count; }
+    explicit place_in_line(std::size_t& counter) noexcept : count(counter) { ++count; }
     place_in_line& operator=(place_in_line&&) = delete;
     ~place_in_line() { --count; }
   } const place(in_line_);
@@ -360,12 +360,12 @@ void server_link::on_input(io::input& input) {
   }
 }
 
-void server_link::take(const operation& received) {
-  switch (received.kind) {
+void server_link::take(const operation& item) {
+  switch (item.kind) {
     case operation_kind::message:
       if (step_ != login_step::done) return fail(make_error_code(errc::bad_message));
-      return on_message(received);
-    case operation_kind::info: return take_info(received.text);
+      return on_message(item);
+    case operation_kind::info: return take_info(item.text);
     case operation_kind::ping: {
       // A server that sends PING, but does not read, must not let the output grow without bound.
       if (unsent_bytes() >= options_.high_water) return;
@@ -373,7 +373,7 @@ void server_link::take(const operation& received) {
       return post_flush();
     }
     case operation_kind::pong: return take_pong();
-    case operation_kind::error: return take_error(received.text);
+    case operation_kind::error: return take_error(item.text);
     case operation_kind::ok: return;
   }
 }
@@ -456,7 +456,7 @@ void server_link::fail(std::error_code error) {
   if (net::tcp_connection* const connection = client_->connection()) connection->abort(error);
 }
 
-void server_link::on_closed(std::error_code why) {
+void server_link::on_closed(std::error_code cause) {
   login_timer_.cancel();
   health_timer_.cancel();
   output_.clear();
@@ -465,22 +465,22 @@ void server_link::on_closed(std::error_code why) {
   const bool was_ready = state_ == state::ready;
   if (!was_ready) {
     std::exception_ptr error = std::exchange(login_error_, nullptr);
-    if (error == nullptr) error = error_of(reason_of_end(why), server_error_);
+    if (error == nullptr) error = error_of(reason_of_end(cause), server_error_);
     return on_attempt_failed(std::move(error), login_refused_);
   }
   state_ = state::connecting;
   if (loop_.now() - ready_since_ >= options_.longest_delay) backoff_ = 0;
-  const std::exception_ptr error =
-      error_of(reason_of_end(why), server_error_.empty() && why ? why.message() : server_error_);
+  const std::exception_ptr error = error_of(
+      reason_of_end(cause), server_error_.empty() && cause ? cause.message() : server_error_);
   lose_pings(error);
   on_lost(error);
   schedule_attempt(true);
   report(notice::disconnected, servers_.current().address.server.to_string());
 }
 
-// The error of a connection that has ended because of `why`.
-std::error_code server_link::reason_of_end(std::error_code why) const noexcept {
-  const std::error_code reason = end_reason_ ? end_reason_ : why;
+// The error of a connection that has ended because of `cause`.
+std::error_code server_link::reason_of_end(std::error_code cause) const noexcept {
+  const std::error_code reason = end_reason_ ? end_reason_ : cause;
   const bool is_own = reason.category() == nats_category();
   return is_own ? reason : make_error_code(errc::connection_lost);
 }

@@ -105,7 +105,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
 
   /// The login has succeeded. Subscribes again by output(); kept output follows.
   virtual void on_ready() = 0;
-  virtual void on_message(const operation& received) = 0;
+  virtual void on_message(const operation& delivery) = 0;
   /// The server has sent -ERR; the connection may continue.
   virtual void on_server_error(std::string_view text) = 0;
   /// A connection that was ready has ended.
@@ -165,8 +165,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
 
   void on_connected();
   void on_input(io::input& input);
-  void on_closed(std::error_code why);
-  void take(const operation& received);
+  void on_closed(std::error_code cause);
+  void take(const operation& item);
   void take_info(std::string_view json);
   void take_pong();
   void take_error(std::string_view text);
@@ -174,7 +174,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   void end_login();
   void fail_login(std::exception_ptr error, bool is_refusal);
   std::exception_ptr error_of(std::error_code code, std::string_view detail) const noexcept;
-  std::error_code reason_of_end(std::error_code why) const noexcept;
+  std::error_code reason_of_end(std::error_code cause) const noexcept;
   void lose_pings(const std::exception_ptr& error) noexcept;
   void check_health();
 

@@ -36,8 +36,8 @@ constexpr int overloaded = 503;
 constexpr int timed_out = 504;
 constexpr int internal_error = 500;
 
-[[noreturn]] void refuse_config(const std::string& what) {
-  throw std::invalid_argument(std::string(service_class) + ": " + what);
+[[noreturn]] void refuse_config(const std::string& problem) {
+  throw std::invalid_argument(std::string(service_class) + ": " + problem);
 }
 
 bool is_name_character(char each) noexcept {
@@ -312,12 +312,12 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
   co_await std::move(published);
 }
 
-task<> service_core::publish_reply(endpoint& target, std::string_view subject, reply sent) {
-  const publish_options options{.headers = sent.headers};
+task<> service_core::publish_reply(endpoint& target, std::string_view subject, reply content) {
+  const publish_options options{.headers = content.headers};
   std::error_code error;
   try {
-    if (client_core::try_publish(bus_, subject, sent.text, options)) co_return;
-    task<> published = client_core::publish(bus_, subject, sent.text, options);
+    if (client_core::try_publish(bus_, subject, content.text, options)) co_return;
+    task<> published = client_core::publish(bus_, subject, content.text, options);
     co_return co_await std::move(published);
   } catch (const std::system_error& failure) {
     error = failure.code();
@@ -378,9 +378,9 @@ void service_core::reset_stats() noexcept {
   }
 }
 
-std::string service_core::discovery_reply(verb asked) const {
-  if (asked == verb::ping) return write_ping_reply(info_);
-  if (asked == verb::info) return write_info_reply(info_);
+std::string service_core::discovery_reply(verb request) const {
+  if (request == verb::ping) return write_ping_reply(info_);
+  if (request == verb::info) return write_info_reply(info_);
   return write_stats_reply(info_, stats(), started_);
 }
 

@@ -65,8 +65,8 @@ class service_core : public std::enable_shared_from_this<service_core> {
 
  private:
   struct endpoint {
-    endpoint(handler handled, endpoint_options settings)
-        : serve(std::move(handled)), options(std::move(settings)), slots(options.max_concurrent) {}
+    endpoint(handler function, endpoint_options settings)
+        : serve(std::move(function)), options(std::move(settings)), slots(options.max_concurrent) {}
 
     handler serve;
     endpoint_options options;
@@ -112,11 +112,11 @@ class service_core : public std::enable_shared_from_this<service_core> {
   static task<> serve(worker self, endpoint& target, message content, steady_time deadline);
   static task<reply> handle(endpoint& target, const service_request& request);
   /// Sends a reply, or an error instead if it is too large.
-  task<> publish_reply(endpoint& target, std::string_view subject, reply sent);
+  task<> publish_reply(endpoint& target, std::string_view subject, reply content);
   void admit(endpoint& target, message&& content);
   reply refuse(endpoint& target, int code, std::string_view text);
   steady_time deadline_of(const endpoint& target, const message& content) const noexcept;
-  std::string discovery_reply(verb asked) const;
+  std::string discovery_reply(verb request) const;
   void fail(std::exception_ptr error) noexcept;
 
   const std::shared_ptr<client_core> bus_;

@@ -66,9 +66,9 @@ std::string write_info_reply(const service_info& info) {
 }
 
 std::string write_stats_reply(const service_info& info, const std::vector<endpoint_stats>& stats,
-                              timestamp started) {
+                              timestamp start_time) {
   json reply = common_part("io.nats.micro.v1.stats_response", info);
-  reply["started"] = format_timestamp(started);
+  reply["started"] = format_timestamp(start_time);
   json& endpoints = reply["endpoints"] = json::array();
   for (const endpoint_stats& each : stats) {
     json object = json_of(each.endpoint);

@@ -17,7 +17,7 @@ namespace gyre::nats::detail {
 std::string write_ping_reply(const service_info& info);
 std::string write_info_reply(const service_info& info);
 std::string write_stats_reply(const service_info& info, const std::vector<endpoint_stats>& stats,
-                              timestamp started);
+                              timestamp start_time);
 
 /// Reads a reply to $SRV.INFO. Nothing for other texts.
 std::optional<service_info> read_info_reply(std::string_view reply);

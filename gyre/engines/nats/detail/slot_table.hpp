@@ -17,7 +17,7 @@ template <class T>
 class slot_table {
  public:
   /// Adds an object, and returns its key, which is at least 2^24. Throws std::bad_alloc.
-  std::uint64_t insert(T& added) {
+  std::uint64_t insert(T& object) {
     if (free_.empty()) {
       if (slots_.size() >> slot_bits != 0) throw std::bad_alloc();
       free_.reserve(slots_.size() + 1);  // so that erase() cannot fail
@@ -26,7 +26,7 @@ class slot_table {
     }
     const std::uint32_t index = free_.back();
     free_.pop_back();
-    slots_[index] = {&added, ++sequence_ << slot_bits | index};
+    slots_[index] = {&object, ++sequence_ << slot_bits | index};
     return slots_[index].key;
   }
   /// Null if there is no such object.

@@ -14,11 +14,11 @@ namespace {
 // A line has room for a subject, and one for replies.
 constexpr std::size_t max_subject = 2000;
 
-[[noreturn]] void refuse_subject(const char* what, std::string_view text) {
+[[noreturn]] void refuse_subject(const char* problem, std::string_view text) {
   constexpr std::size_t shown = 100;
   throw std::system_error(
       make_error_code(errc::bad_subject),
-      std::string("gyre::nats: ") + what + " '" + std::string(text.substr(0, shown)) + "'");
+      std::string("gyre::nats: ") + problem + " '" + std::string(text.substr(0, shown)) + "'");
 }
 
 bool is_printable(char each) noexcept {

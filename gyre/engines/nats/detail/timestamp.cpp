@@ -25,12 +25,12 @@ class time_reader {
     text_.remove_prefix(1);
     return first;
   }
-  bool skip(std::string_view expected) noexcept {
-    if (!text_.starts_with(expected)) return false;
-    text_.remove_prefix(expected.size());
+  bool skip(std::string_view literal) noexcept {
+    if (!text_.starts_with(literal)) return false;
+    text_.remove_prefix(literal.size());
     return true;
   }
-  void require(std::string_view expected) noexcept { is_good_ &= skip(expected); }
+  void require(std::string_view literal) noexcept { is_good_ &= skip(literal); }
   int digits(int count) noexcept {
     int value = 0;
     for (; count > 0; --count) {

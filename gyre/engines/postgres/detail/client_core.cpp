@@ -27,8 +27,8 @@ constexpr const char* client_name = "gyre::postgres::client";
 constexpr std::size_t max_uses = 3;
 
 void check(const client_options& options) {
-  const auto refuse = [](const char* what) {
-    throw std::invalid_argument(std::string(client_name) + ": " + what);
+  const auto refuse = [](const char* problem) {
+    throw std::invalid_argument(std::string(client_name) + ": " + problem);
   };
   if (options.user.empty()) refuse("the user is missing");
   if (options.max_shared == 0) refuse("max_shared must be at least 1");
@@ -65,11 +65,12 @@ struct open_owned {
   }
 
  private:
-  static task<std::unique_ptr<owned_connection>> open(std::unique_ptr<owned_connection> opened) {
-    task<> turn = opened->core()->admit();
+  static task<std::unique_ptr<owned_connection>> open(
+      std::unique_ptr<owned_connection> connection) {
+    task<> turn = connection->core()->admit();
     co_await std::move(turn);
-    opened->core()->cancel_admission();
-    co_return opened;
+    connection->core()->cancel_admission();
+    co_return connection;
   }
 };
 

@@ -30,8 +30,8 @@ constexpr std::chrono::milliseconds least_retry_delay{1100};
 constexpr int max_preparations = 3;
 
 void check(const net::host_port& server, const connection_options& options) {
-  const auto refuse = [&](const char* what) {
-    throw std::invalid_argument(std::string(options.name) + ": " + what);
+  const auto refuse = [&](const char* problem) {
+    throw std::invalid_argument(std::string(options.name) + ": " + problem);
   };
   if (options.login == nullptr || options.login->user().empty()) refuse("the user has no name");
   require_no_zero(options.login->user(), "the user's name");
@@ -181,8 +181,8 @@ class connection_core::preparation final : public statement_request {
   static bool is_loss(const std::exception_ptr& error) noexcept {
     try {
       std::rethrow_exception(error);
-    } catch (const std::system_error& lost) {
-      return lost.code() == errc::connection_lost;
+    } catch (const std::system_error& failure) {
+      return failure.code() == errc::connection_lost;
     } catch (...) {
       return false;
     }

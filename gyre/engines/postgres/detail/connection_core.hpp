@@ -91,7 +91,7 @@ class connection_core final : public engines::detail::pipeline {
   std::string_view parameter(std::string_view name) const noexcept;
   /// Stays connected although nobody calls; after a refused login it tries again, every
   /// connection_options::longest_delay or second.
-  void set_needed(bool needed) noexcept { is_needed_ = needed; }
+  void set_needed(bool is_needed) noexcept { is_needed_ = is_needed; }
   void connect_if_needed() {
     if (is_needed_) connect();
   }

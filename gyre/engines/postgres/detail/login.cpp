@@ -35,8 +35,8 @@ login::login(const connection_options& options, std::vector<std::byte> channel, 
       is_encrypted_(is_encrypted),
       channel_(std::move(channel)) {}
 
-void login::require(state expected) const {
-  if (state_ == expected) return;
+void login::require(state due_state) const {
+  if (state_ == due_state) return;
   throw_error(errc::bad_message, "gyre::postgres: a message of another step of the login came");
 }
 

@@ -40,7 +40,7 @@ class login {
  private:
   enum class state : std::uint8_t { started, asked, proving_mutually, proving, proved, done };
 
-  void require(state expected) const;
+  void require(state due_state) const;
   const std::string& password() const;
   void accept();
   void begin_scram(std::span<const std::byte> mechanisms, io::buffer& output);

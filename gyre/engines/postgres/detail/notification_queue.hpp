@@ -14,8 +14,8 @@
 
 namespace gyre::postgres::detail {
 
-constexpr std::size_t notification_size(const notification& counted) noexcept {
-  return counted.payload.size();
+constexpr std::size_t notification_size(const notification& entry) noexcept {
+  return entry.payload.size();
 }
 
 /// Thread-safety: the loop's thread.

@@ -7,10 +7,10 @@
 
 namespace gyre::postgres::detail {
 
-void require_columns(std::size_t count, std::size_t wanted) {
-  if (count == wanted) return;
+void require_columns(std::size_t count, std::size_t columns) {
+  if (count == columns) return;
   throw_error(errc::column_count,
-              std::to_string(count) + " columns, and the row type has " + std::to_string(wanted));
+              std::to_string(count) + " columns, and the row type has " + std::to_string(columns));
 }
 
 void throw_no_rows(const statement& text) { throw_error(errc::no_rows, excerpt_of(text.text())); }

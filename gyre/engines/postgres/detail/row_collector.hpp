@@ -16,7 +16,7 @@ namespace gyre::postgres::detail {
 
 /// Throws std::system_error (errc::column_count) unless there are as many columns as the row type
 /// has members.
-void require_columns(std::size_t count, std::size_t wanted);
+void require_columns(std::size_t count, std::size_t columns);
 [[noreturn, gnu::cold]] void throw_no_rows(const statement& text);
 [[noreturn, gnu::cold]] void throw_too_many_rows(const statement& text);
 

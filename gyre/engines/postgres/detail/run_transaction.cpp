@@ -38,12 +38,12 @@ transaction_attempts::transaction_attempts(client_core& client, const transactio
 }
 
 std::optional<duration> transaction_attempts::delay_after(const std::exception_ptr& error,
-                                                          const transaction_state& failed) {
+                                                          const transaction_state& state) {
   if (++attempts_ >= options_.max_attempts) return std::nullopt;
   const std::error_code code = code_of(error);
   const bool was_rolled_back =
       code == errc::serialization_failure || code == errc::deadlock_detected;
-  const bool was_lost = code == errc::connection_lost && !failed.has_sent_commit();
+  const bool was_lost = code == errc::connection_lost && !state.has_sent_commit();
   if (!was_rolled_back && !was_lost) return std::nullopt;
   client_.note_retry();
   generator random{client_};

@@ -29,7 +29,7 @@ class transaction_attempts {
 
   /// The time until the next attempt; none: the error is final.
   std::optional<duration> delay_after(const std::exception_ptr& error,
-                                      const transaction_state& failed);
+                                      const transaction_state& state);
 
  private:
   client_core& client_;

@@ -22,9 +22,9 @@ bool statement_cache::is_full() const noexcept {
   return by_use_.size() > max_statements_ || bytes_ > max_bytes;
 }
 
-void statement_cache::add(shared_statement statement, std::vector<std::string>& dropped) {
+void statement_cache::add(shared_statement statement, std::vector<std::string>& evicted_names) {
   if (const auto found = by_text_.find(statement->text()); found != by_text_.end()) {
-    dropped.push_back((*found->second)->name());
+    evicted_names.push_back((*found->second)->name());
     erase(found->second);
   }
   by_use_.push_front(std::move(statement));
@@ -41,7 +41,7 @@ void statement_cache::add(shared_statement statement, std::vector<std::string>& 
       each = oldest;
       continue;
     }
-    dropped.push_back((*oldest)->name());
+    evicted_names.push_back((*oldest)->name());
     erase(oldest);
   }
 }

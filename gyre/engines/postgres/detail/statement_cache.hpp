@@ -30,8 +30,8 @@ class statement_cache {
   /// Null: there is none. Counts as a use.
   shared_statement find(std::string_view text) noexcept;
   /// Adds a statement, instead of one with the same text. Names of those that are dropped are added
-  /// to `dropped`. Throws std::bad_alloc, and then may have dropped some.
-  void add(shared_statement statement, std::vector<std::string>& dropped);
+  /// to `evicted_names`. Throws std::bad_alloc, and then may have dropped some.
+  void add(shared_statement statement, std::vector<std::string>& evicted_names);
   /// Drops a statement if it is there; true if it was.
   bool remove(const prepared_statement& statement) noexcept;
   /// The connection has ended.

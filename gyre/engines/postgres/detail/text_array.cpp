@@ -14,8 +14,8 @@ class scanner {
 
   bool has_ended() const noexcept { return left_.empty(); }
   char peek() const noexcept { return left_.empty() ? '\0' : left_.front(); }
-  bool consume(char expected) noexcept {
-    if (peek() != expected || left_.empty()) return false;
+  bool consume(char character) noexcept {
+    if (peek() != character || left_.empty()) return false;
     left_.remove_prefix(1);
     return true;
   }

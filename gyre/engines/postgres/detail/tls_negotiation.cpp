@@ -13,8 +13,8 @@ namespace {
 
 class negotiating_transport final : public net::transport {
  public:
-  negotiating_transport(std::shared_ptr<const net::transport> secure, tls_mode mode)
-      : secure_(std::move(secure)), mode_(mode) {}
+  negotiating_transport(std::shared_ptr<const net::transport> encryption, tls_mode mode)
+      : secure_(std::move(encryption)), mode_(mode) {}
 
   std::unique_ptr<net::layer> make_layer(std::string_view host) const override {
     return std::make_unique<tls_negotiation>(secure_->make_layer(host), mode_);
@@ -27,8 +27,8 @@ class negotiating_transport final : public net::transport {
 
 }  // namespace
 
-tls_negotiation::tls_negotiation(std::unique_ptr<net::layer> secure, tls_mode mode)
-    : secure_(std::move(secure)),
+tls_negotiation::tls_negotiation(std::unique_ptr<net::layer> encryption, tls_mode mode)
+    : secure_(std::move(encryption)),
       mode_(mode),
       phase_(mode == tls_mode::direct ? phase::secure : phase::asking) {
   established_ = false;
@@ -77,7 +77,7 @@ net::layer::status tls_negotiation::handshake() {
     const status outcome = negotiate();
     if (outcome != status::done) return outcome;
   }
-  const status outcome = run([](net::layer& secure) { return secure.handshake(); });
+  const status outcome = run([](net::layer& encryption) { return encryption.handshake(); });
   return outcome == status::done ? check_application() : outcome;
 }
 
@@ -93,20 +93,20 @@ net::layer::status tls_negotiation::check_application() {
 
 net::layer::status tls_negotiation::read(std::span<std::byte> buffer, std::size_t& count) {
   count = 0;
-  return run([&](net::layer& secure) { return secure.read(buffer, count); });
+  return run([&](net::layer& encryption) { return encryption.read(buffer, count); });
 }
 
 net::layer::status tls_negotiation::peek() {
-  return run([](net::layer& secure) { return secure.peek(); });
+  return run([](net::layer& encryption) { return encryption.peek(); });
 }
 
 net::layer::status tls_negotiation::write(std::span<const std::byte> bytes) {
-  return run([bytes](net::layer& secure) { return secure.write(bytes); });
+  return run([bytes](net::layer& encryption) { return encryption.write(bytes); });
 }
 
 void tls_negotiation::end() {
-  run([](net::layer& secure) {
-    secure.end();
+  run([](net::layer& encryption) {
+    encryption.end();
     return status::done;
   });
 }

@@ -26,7 +26,7 @@ namespace gyre::postgres::detail {
 ///    have put them in front of those of the server (CVE-2021-23222).
 class tls_negotiation final : public net::layer {
  public:
-  tls_negotiation(std::unique_ptr<net::layer> secure, tls_mode mode);
+  tls_negotiation(std::unique_ptr<net::layer> encryption, tls_mode mode);
 
   /// TLS, for tls::server_end_point().
   const net::layer& secure() const noexcept { return *secure_; }

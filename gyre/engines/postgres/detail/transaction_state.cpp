@@ -39,8 +39,8 @@ std::string begin_text(const transaction_options& options) {
 
 // --- connection_lease ---
 
-connection_lease::connection_lease(std::shared_ptr<client_core> client, pooled taken)
-    : client_(std::move(client)), taken_(std::move(taken)), core_(taken_->core()) {}
+connection_lease::connection_lease(std::shared_ptr<client_core> client, pooled connection)
+    : client_(std::move(client)), taken_(std::move(connection)), core_(taken_->core()) {}
 
 connection_lease::~connection_lease() {
   if (is_for_others_ && taken_->is_reusable()) taken_.give_back();
@@ -57,10 +57,10 @@ void connection_lease::require_connected() const {
 // --- Levels ---
 
 transaction_state::transaction_state(std::shared_ptr<connection_lease> lease, std::string begin,
-                                     ending ends, std::optional<duration> statement_timeout)
+                                     ending statements, std::optional<duration> statement_timeout)
     : lease_(std::move(lease)),
       begin_(std::move(begin)),
-      ends_(std::move(ends)),
+      ends_(std::move(statements)),
       statement_timeout_(statement_timeout),
       depth_(lease_->depth) {
   if (!begin_.empty()) lease_->pending.push_back(begin_);

@@ -31,7 +31,7 @@ class connection_lease {
  public:
   using pooled = net::pooled_connection<owned_connection>;
 
-  connection_lease(std::shared_ptr<client_core> client, pooled taken);
+  connection_lease(std::shared_ptr<client_core> client, pooled connection);
   connection_lease& operator=(connection_lease&&) = delete;
   /// Gives the connection back, if it may serve another use.
   ~connection_lease();
@@ -73,7 +73,7 @@ class transaction_state final : public query_runner,
   };
 
   /// `begin`: sent in front of the first statement; empty for a session.
-  transaction_state(std::shared_ptr<connection_lease> lease, std::string begin, ending ends,
+  transaction_state(std::shared_ptr<connection_lease> lease, std::string begin, ending statements,
                     std::optional<duration> statement_timeout);
 
   static shared session(std::shared_ptr<connection_lease> lease);
@@ -159,8 +159,8 @@ task<body_result<Transaction, Body>> run_body(transaction_state::shared state, B
 }
 
 template <class Transaction, class Body>
-task<body_result<Transaction, Body>> run_savepoint(transaction_state::shared outer, Body body) {
-  const transaction_state::shared inner = outer->savepoint();
+task<body_result<Transaction, Body>> run_savepoint(transaction_state::shared parent, Body body) {
+  const transaction_state::shared inner = parent->savepoint();
   auto running = finally(run_body<Transaction>(inner, body, duration::max()),
                          transaction_state::roll_back(inner));
   co_return co_await std::move(running);

@@ -54,8 +54,8 @@ reply_kind kind_of(std::string_view bytes) noexcept {
 }
 
 // The error of a server that speaks RESP2 only.
-std::exception_ptr no_messages(const char* what) {
-  return std::make_exception_ptr(std::system_error(make_error_code(errc::not_supported), what));
+std::exception_ptr no_messages(const char* problem) {
+  return std::make_exception_ptr(std::system_error(make_error_code(errc::not_supported), problem));
 }
 
 }  // namespace
@@ -69,8 +69,8 @@ bool is_script_missing(const server_error& error) noexcept {
 }
 
 void check(const client_options& options) {
-  const auto refuse = [](const char* what) {
-    throw std::invalid_argument(std::string("gyre::redis::client: ") + what);
+  const auto refuse = [](const char* problem) {
+    throw std::invalid_argument(std::string("gyre::redis::client: ") + problem);
   };
   if (options.max_in_flight == 0) refuse("max_in_flight must be at least 1");
   if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
@@ -134,10 +134,10 @@ void client_core::throw_aborted() const {
   throw std::system_error(make_error_code(errc::transaction_aborted), describe());
 }
 
-void client_core::prepare_retry(const awaited_reply& lost, std::size_t& attempts) {
-  if (is_closed()) std::rethrow_exception(lost.error());
-  if (lost.result() == outcome::unsent) return;
-  if (--attempts == 0) std::rethrow_exception(lost.error());
+void client_core::prepare_retry(const awaited_reply& reply, std::size_t& attempts) {
+  if (is_closed()) std::rethrow_exception(reply.error());
+  if (reply.result() == outcome::unsent) return;
+  if (--attempts == 0) std::rethrow_exception(reply.error());
   ++retries_;
 }
 

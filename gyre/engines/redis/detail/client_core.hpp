@@ -139,11 +139,11 @@ class client_core final : public engines::detail::pipeline {
   /// earlier, the reply is dropped.
   class request_in_flight {
    public:
-    /// Writes by `write(output)` a request that has `leading_count` replies for `leading`, and then
+    /// Writes by `write(output)` a request that has `prefix_count` replies for `prefix_reply`, and then
     /// `reply`.
     template <class Write>
     request_in_flight(client_core& core, awaited_reply& reply, Write write,
-                      expected_reply* leading = nullptr, std::size_t leading_count = 0);
+                      expected_reply* prefix_reply = nullptr, std::size_t prefix_count = 0);
     request_in_flight& operator=(request_in_flight&&) = delete;
     ~request_in_flight() {
       if (reply_.result() == outcome::none) core_.abandon_replies(first_, last_, reply_);
@@ -206,7 +206,7 @@ class client_core final : public engines::detail::pipeline {
   [[noreturn, gnu::cold]] static void throw_refused(std::string_view command);
   [[noreturn, gnu::cold]] void throw_aborted() const;
   // Throws the error of a lost command, unless it may be sent once more.
-  void prepare_retry(const awaited_reply& lost, std::size_t& attempts);
+  void prepare_retry(const awaited_reply& reply, std::size_t& attempts);
   void abandon_replies(std::uint64_t first, std::uint64_t last,
                        const awaited_reply& reply) noexcept;
 
@@ -251,23 +251,23 @@ class client_core final : public engines::detail::pipeline {
 
 template <class Write>
 client_core::request_in_flight::request_in_flight(client_core& core, awaited_reply& reply,
-                                                  Write write, expected_reply* leading,
-                                                  std::size_t leading_count)
+                                                  Write write, expected_reply* prefix_reply,
+                                                  std::size_t prefix_count)
     : core_(core), reply_(reply) {
   io::buffer& output = core.output();
   const std::size_t size = output.size();
   const std::uint64_t position = core.position();
   try {
-    core.reserve_entries(leading_count + 1);
+    core.reserve_entries(prefix_count + 1);
     write(output);
   } catch (...) {
     output.drop_last(output.size() - size);
     core.cancel_admission();
     throw;
   }
-  for (std::size_t left = leading_count; left > 0; --left) core.enter_own(leading, position);
+  for (std::size_t left = prefix_count; left > 0; --left) core.enter_own(prefix_reply, position);
   last_ = core.enter(&reply, position);
-  first_ = last_ - leading_count;
+  first_ = last_ - prefix_count;
   ++core.commands_;
 }
 

@@ -86,8 +86,8 @@ command_rule rule_of_name(std::string_view name) noexcept {
   return command_rule::shared;
 }
 
-command_rule rule_of_written(std::string_view written) noexcept {
-  argument_reader arguments(written);
+command_rule rule_of_written(std::string_view command) noexcept {
+  argument_reader arguments(command);
   const std::string_view name = arguments.next().value_or("");
   if (is_word(name, "CLIENT")) {
     const std::string_view subcommand = arguments.next().value_or("");
@@ -114,8 +114,8 @@ command_rule rule_of_written(std::string_view written) noexcept {
   return rule_of_name(name);
 }
 
-argument_reader::argument_reader(std::string_view written) noexcept
-    : unread_(written.substr(std::min(written.find('\n'), written.size() - 1) + 1)) {}
+argument_reader::argument_reader(std::string_view command) noexcept
+    : unread_(command.substr(std::min(command.find('\n'), command.size() - 1) + 1)) {}
 
 std::optional<std::string_view> argument_reader::next() noexcept {
   const std::size_t line_end = unread_.find('\r');

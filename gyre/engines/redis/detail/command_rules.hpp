@@ -21,7 +21,7 @@ enum class command_rule : std::uint8_t {
 /// The rule of a command by its name, in any case.
 command_rule rule_of_name(std::string_view name) noexcept;
 /// The rule of a complete command, as it is sent; never by_arguments.
-command_rule rule_of_written(std::string_view written) noexcept;
+command_rule rule_of_written(std::string_view command) noexcept;
 
 template <class Command>
 command_rule rule_of(const Command& command) {
@@ -35,7 +35,7 @@ command_rule rule_of(const Command& command) {
 /// Reads the arguments of a command as it is sent, the name first.
 class argument_reader {
  public:
-  explicit argument_reader(std::string_view written) noexcept;
+  explicit argument_reader(std::string_view command) noexcept;
 
   std::optional<std::string_view> next() noexcept;
 

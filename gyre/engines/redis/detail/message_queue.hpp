@@ -13,8 +13,8 @@
 
 namespace gyre::redis::detail {
 
-constexpr std::size_t message_size(const message& counted) noexcept {
-  return counted.channel.size() + counted.text.size();
+constexpr std::size_t message_size(const message& entry) noexcept {
+  return entry.channel.size() + entry.text.size();
 }
 
 /// Thread-safety: the loop's thread.

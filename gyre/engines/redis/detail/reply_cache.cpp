@@ -135,9 +135,8 @@ cache_metrics reply_cache::metrics() const noexcept {
 task<reply_cache::reply_bytes> reply_cache::fetch(client_core::shared core,
                                                   std::string_view command) {
   const auto self = shared_from_this();
-  return fetches_.run(std::string(command), [self, core](const std::string& written) {
-    return send(self, core, written);
-  });
+  return fetches_.run(std::string(command),
+                      [self, core](const std::string& key) { return send(self, core, key); });
 }
 
 task<reply_cache::reply_bytes> reply_cache::send(std::shared_ptr<reply_cache> self,
