@@ -8,7 +8,6 @@
 //     auto name = co_await cache.call<std::optional<std::string>>("GET", "name");
 #pragma once
 
-#include <gyre/engines/detail/kept_argument.hpp>
 #include <gyre/engines/redis/argument_traits.hpp>
 #include <gyre/engines/redis/client_options.hpp>
 #include <gyre/engines/redis/command.hpp>
@@ -27,7 +26,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace gyre::redis {
@@ -93,11 +91,8 @@ class client {
   /// the server replies to an unknown hash: the script would be carried out twice.
   template <class Result = reply, command_argument Keys, command_argument... Arguments>
   [[nodiscard]] task<Result> evaluate(const script& code, Keys&& keys, Arguments&&... arguments) {
-    using stored_keys = engines::detail::kept_argument_t<Keys>;
-    using stored_arguments = std::tuple<engines::detail::kept_argument_t<Arguments>...>;
-    return detail::client_core::evaluate<Result, stored_keys>(
-        core_, code, std::forward<Keys>(keys),
-        stored_arguments(std::forward<Arguments>(arguments)...));
+    return detail::client_core::evaluate<Result>(core_, code, std::forward<Keys>(keys),
+                                                 std::forward<Arguments>(arguments)...);
   }
   /// Sends commands as one transaction (MULTI, EXEC), and gives their results as a tuple, with a
   /// std::monostate for a void. The server carries out all of them with nothing between them, or

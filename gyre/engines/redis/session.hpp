@@ -7,7 +7,6 @@
 //         "BLPOP", "jobs", 30);  // waits for up to 30 seconds
 #pragma once
 
-#include <gyre/engines/detail/kept_argument.hpp>
 #include <gyre/engines/redis/argument_traits.hpp>
 #include <gyre/engines/redis/command.hpp>
 #include <gyre/engines/redis/detail/client_core.hpp>
@@ -17,7 +16,6 @@
 
 #include <memory>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace gyre::redis {
@@ -64,11 +62,8 @@ class session {
   /// Carries out a script as client::evaluate() does.
   template <class Result = reply, command_argument Keys, command_argument... Arguments>
   [[nodiscard]] task<Result> evaluate(const script& code, Keys&& keys, Arguments&&... arguments) {
-    using stored_keys = engines::detail::kept_argument_t<Keys>;
-    using stored_arguments = std::tuple<engines::detail::kept_argument_t<Arguments>...>;
-    return detail::client_core::evaluate<Result, stored_keys>(
-        core_, code, std::forward<Keys>(keys),
-        stored_arguments(std::forward<Arguments>(arguments)...));
+    return detail::client_core::evaluate<Result>(core_, code, std::forward<Keys>(keys),
+                                                 std::forward<Arguments>(arguments)...);
   }
   /// Sends a transaction as client::transaction() does. After WATCH it fails with
   /// errc::transaction_aborted, and has no effect, if a watched key has changed.

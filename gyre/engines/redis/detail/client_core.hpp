@@ -2,6 +2,7 @@
 // client_core: the connection of a Redis client: login, replies and messages.
 #pragma once
 
+#include <gyre/engines/detail/kept_argument.hpp>
 #include <gyre/engines/detail/pipeline.hpp>
 #include <gyre/engines/redis/client_options.hpp>
 #include <gyre/engines/redis/command.hpp>
@@ -113,8 +114,11 @@ class client_core final : public engines::detail::pipeline {
   static task<T> run(shared self, Command command, std::size_t attempts);
   /// Sends a script's hash, and its text if the server does not know the hash.
   template <class T, class Keys, class... Arguments>
-  static task<T> evaluate(shared self, const script& code, Keys keys,
-                          std::tuple<Arguments...> arguments);
+  static task<T> evaluate(shared self, const script& code, Keys&& keys, Arguments&&... arguments) {
+    return run_script<T, engines::detail::kept_argument_t<Keys>>(
+        std::move(self), code, std::forward<Keys>(keys),
+        engines::detail::keep(std::forward<Arguments>(arguments)...));
+  }
   /// Sends commands as one transaction.
   template <class... Commands>
   static task<std::tuple<transaction_value<typename Commands::result_type>...>> transact(
@@ -188,6 +192,9 @@ class client_core final : public engines::detail::pipeline {
   };
   enum class login_step : std::uint8_t { hello, authenticate, name, select, track, done };
 
+  template <class T, class Keys, class... Arguments>
+  static task<T> run_script(shared self, const script& code, Keys keys,
+                            std::tuple<Arguments...> arguments);
   // Throws operation_cancelled after a stop, and io::errc::wrong_thread.
   void check_context(const task_context& context) const;
   bool try_admit_here() noexcept { return loop().in_loop_thread() && try_admit(); }
@@ -293,8 +300,8 @@ task<T> client_core::run(shared self, Command command, std::size_t attempts) {
 }
 
 template <class T, class Keys, class... Arguments>
-task<T> client_core::evaluate(shared self, const script& code, Keys keys,
-                              std::tuple<Arguments...> arguments) {
+task<T> client_core::run_script(shared self, const script& code, Keys keys,
+                                std::tuple<Arguments...> arguments) {
   using stored_keys = std::remove_cvref_t<Keys>;
   try {
     task<T> by_hash =
