@@ -118,13 +118,13 @@ void client_core::pending_request::fail(const std::exception_ptr& error) noexcep
 
 // --- Messages to be published ---
 
-std::size_t client_core::outgoing::headers_size() const noexcept {
+std::size_t client_core::outgoing_message::headers_size() const noexcept {
   if (headers.lines().empty()) return 0;
   const std::size_t missing = headers.lines().ends_with(crlf) ? 0 : crlf.size();
   return header_version.size() + headers.lines().size() + missing + crlf.size();
 }
 
-std::size_t client_core::outgoing::size() const noexcept {
+std::size_t client_core::outgoing_message::size() const noexcept {
   return line_size + subject.size() + reply.size() + reply_end.size() + headers_size() +
          payload.size();
 }
@@ -176,7 +176,7 @@ std::exception_ptr client_core::error_with(std::error_code code,
 
 // --- Publishing ---
 
-void client_core::check_message(const outgoing& publication) const {
+void client_core::check_message(const outgoing_message& publication) const {
   check_subject(publication.subject);
   if (!publication.reply.empty() && publication.reply_end.empty()) check_subject(publication.reply);
   if (is_closed()) throw std::system_error(make_error_code(io::errc::not_open), describe());
@@ -196,7 +196,7 @@ bool client_core::may_append_now(std::size_t size) const noexcept {
   return loop().in_loop_thread() && may_append(size);
 }
 
-void client_core::append_message(const outgoing& publication) {
+void client_core::append_message(const outgoing_message& publication) {
   const std::string_view lines = publication.headers.lines();
   const std::size_t headers_size = publication.headers_size();
   {
@@ -219,36 +219,39 @@ void client_core::append_message(const outgoing& publication) {
   note_output();
 }
 
+client_core::outgoing_message client_core::publication_of(std::string_view subject,
+                                                          payload_view payload,
+                                                          const publish_options& options) noexcept {
+  return {.subject = subject,
+          .reply = options.reply,
+          .headers = options.headers,
+          .payload = payload.text()};
+}
+
 task<> client_core::publish(shared core, std::string_view subject, payload_view payload,
                             publish_options options) {
   client_core& self = of(core);
-  const outgoing added{.subject = subject,
-                       .reply = options.reply,
-                       .headers = options.headers,
-                       .payload = payload.text()};
-  self.check_message(added);
+  const outgoing_message publication = publication_of(subject, payload, options);
+  self.check_message(publication);
   semaphore_permit turn;
-  if (!self.may_append_now(added.size())) {
-    task<semaphore_permit> room = self.wait_for_room(added.size());
+  if (!self.may_append_now(publication.size())) {
+    task<semaphore_permit> room = self.wait_for_room(publication.size());
     turn = co_await std::move(room);
-    self.check_message(added);  // now that the server is known
+    self.check_message(publication);  // now that the server is known
   }
-  self.append_message(added);
+  self.append_message(publication);
 }
 
 bool client_core::try_publish(const shared& core, std::string_view subject, payload_view payload,
                               const publish_options& options) {
   client_core& self = of(core);
-  const outgoing added{.subject = subject,
-                       .reply = options.reply,
-                       .headers = options.headers,
-                       .payload = payload.text()};
-  self.check_message(added);
-  if (!self.may_append_now(added.size())) {
+  const outgoing_message publication = publication_of(subject, payload, options);
+  self.check_message(publication);
+  if (!self.may_append_now(publication.size())) {
     self.server_link::connect();
     return false;
   }
-  self.append_message(added);
+  self.append_message(publication);
   return true;
 }
 
@@ -258,25 +261,25 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
                                    request_options options) {
   client_core& self = of(core);
   std::array<char, key_size> key{};
-  outgoing added{.subject = subject,
-                 .reply = self.inbox_,
-                 .reply_end = {key.data(), key.size()},
-                 .headers = options.headers,
-                 .payload = payload.text()};
-  self.check_message(added);
+  outgoing_message publication{.subject = subject,
+                               .reply = self.inbox_,
+                               .reply_end = {key.data(), key.size()},
+                               .headers = options.headers,
+                               .payload = payload.text()};
+  self.check_message(publication);
   const duration limit = options.timeout.value_or(self.options().request_timeout);
   const steady_time deadline = self.loop().deadline_after(limit);
 
   semaphore_permit turn;
-  if (!self.may_append_now(added.size())) {
+  if (!self.may_append_now(publication.size())) {
     try {
-      auto room = with_timeout(self.wait_for_room(added.size()), limit);
+      auto room = with_timeout(self.wait_for_room(publication.size()), limit);
       turn = co_await std::move(room);
     } catch (const std::system_error& error) {
       if (error.code() != time_limit_errc::expired) throw;
       self.throw_request_timeout(subject);
     }
-    self.check_message(added);
+    self.check_message(publication);
   }
   pending_request pending(self, subject);
   if (!std::exchange(self.has_inbox_subscription_, true) && self.is_ready()) {
@@ -284,9 +287,9 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
   }
   const char* const key_end =
       std::to_chars(key.data(), key.data() + key.size(), pending.key(), key_base).ptr;
-  added.reply_end = {key.data(), key_end};
+  publication.reply_end = {key.data(), key_end};
   pending.is_given = self.is_ready();
-  self.append_message(added);
+  self.append_message(publication);
   turn.release();
 
   auto replied = as_expected(with_timeout(pending.wait(), deadline - self.loop().now()));

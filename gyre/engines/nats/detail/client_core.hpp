@@ -106,7 +106,7 @@ class client_core final : public server_link {
   };
 
   /// A message to be published.
-  struct outgoing {
+  struct outgoing_message {
     std::string_view subject = {};
     std::string_view reply = {};
     std::string_view reply_end = {};  // follows `reply`, for the key of a request
@@ -116,9 +116,11 @@ class client_core final : public server_link {
     std::size_t headers_size() const noexcept;
     std::size_t size() const noexcept;  // no less than the bytes of output
   };
-  void check_message(const outgoing& publication) const;
+  static outgoing_message publication_of(std::string_view subject, payload_view payload,
+                                         const publish_options& options) noexcept;
+  void check_message(const outgoing_message& publication) const;
   bool may_append_now(std::size_t size) const noexcept;
-  void append_message(const outgoing& publication);
+  void append_message(const outgoing_message& publication);
   void append_subscribe(const subscription_state& state);
   void append_unsubscribe(std::uint64_t sid, std::uint64_t limit);
   void append_inbox_subscription();
