@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/work/cron_expression.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
+
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cctype>
 #include <charconv>
 #include <span>
 #include <stdexcept>
@@ -43,12 +44,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> macros = 
     {"@midnight", "0 0 * * *"},
     {"@hourly", "0 * * * *"},
 }};
-
-bool equals_ignoring_case(std::string_view text, std::string_view lower_case) {
-  return std::ranges::equal(text, lower_case, [](char one, char other) {
-    return std::tolower(static_cast<unsigned char>(one)) == other;
-  });
-}
 
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
   throw std::invalid_argument("cron_expression: \"" +
@@ -104,7 +99,7 @@ class field_reader {
 
   unsigned read_value(std::string_view text) const {
     for (std::size_t n = 0; n != range_.names.size(); ++n) {
-      if (equals_ignoring_case(text, range_.names[n])) {
+      if (gyre::detail::equals_ignoring_case(text, range_.names[n])) {
         return range_.lowest + static_cast<unsigned>(n);
       }
     }
@@ -161,7 +156,7 @@ cron_expression::cron_expression(std::string_view text) {
   if (text.size() > max_length) refuse(text, "longer than 1000 characters");
   std::string_view expanded = text;
   for (const auto& [name, meaning] : macros) {
-    if (equals_ignoring_case(text, name)) expanded = meaning;
+    if (gyre::detail::equals_ignoring_case(text, name)) expanded = meaning;
   }
   const std::array<std::string_view, 5> parts = split_fields(text, expanded);
   const auto read = [&](std::size_t index) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/redis/detail/command_rules.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,6 +10,8 @@
 
 namespace gyre::redis::detail {
 namespace {
+
+using gyre::detail::equals_ignoring_case;
 
 struct named_rule {
   std::string_view name;
@@ -67,21 +71,13 @@ constexpr auto first_rules = [] {
   return first;
 }();
 
-char to_upper(char letter) noexcept {
-  return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
-}
-
 }  // namespace
-
-bool is_word(std::string_view text, std::string_view upper) noexcept {
-  return text.size() == upper.size() && std::ranges::equal(text, upper, {}, to_upper);
-}
 
 command_rule rule_of_name(std::string_view name) noexcept {
   if (name.size() > longest_name) return command_rule::shared;
   const std::size_t end = first_rules[name.size() + 1];
   for (std::size_t index = first_rules[name.size()]; index < end; ++index) {
-    if (is_word(name, rules[index].name)) return rules[index].rule;
+    if (equals_ignoring_case(name, rules[index].name)) return rules[index].rule;
   }
   return command_rule::shared;
 }
@@ -89,22 +85,22 @@ command_rule rule_of_name(std::string_view name) noexcept {
 command_rule rule_of_written(std::string_view command) noexcept {
   argument_reader arguments(command);
   const std::string_view name = arguments.next().value_or("");
-  if (is_word(name, "CLIENT")) {
+  if (equals_ignoring_case(name, "CLIENT")) {
     const std::string_view subcommand = arguments.next().value_or("");
     for (const char* upper : {"CACHING", "REPLY", "TRACKING"}) {
-      if (is_word(subcommand, upper)) return command_rule::refused;
+      if (equals_ignoring_case(subcommand, upper)) return command_rule::refused;
     }
-    return is_word(subcommand, "SETNAME") ? command_rule::own : command_rule::shared;
+    return equals_ignoring_case(subcommand, "SETNAME") ? command_rule::own : command_rule::shared;
   }
-  if (is_word(name, "SCRIPT")) {
-    const bool is_debug = is_word(arguments.next().value_or(""), "DEBUG");
+  if (equals_ignoring_case(name, "SCRIPT")) {
+    const bool is_debug = equals_ignoring_case(arguments.next().value_or(""), "DEBUG");
     return is_debug ? command_rule::refused : command_rule::shared;
   }
-  if (is_word(name, "XREAD") || is_word(name, "XREADGROUP")) {
+  if (equals_ignoring_case(name, "XREAD") || equals_ignoring_case(name, "XREADGROUP")) {
     while (const auto option = arguments.next()) {
-      if (is_word(*option, "STREAMS")) break;
-      if (is_word(*option, "BLOCK")) return command_rule::waiting;
-      if (!is_word(*option, "GROUP")) continue;
+      if (equals_ignoring_case(*option, "STREAMS")) break;
+      if (equals_ignoring_case(*option, "BLOCK")) return command_rule::waiting;
+      if (!equals_ignoring_case(*option, "GROUP")) continue;
       // Two names follow, either of which may be BLOCK.
       arguments.next();
       arguments.next();

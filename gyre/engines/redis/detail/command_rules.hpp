@@ -43,7 +43,4 @@ class argument_reader {
   std::string_view unread_;
 };
 
-/// Whether the texts are equal but for the case of ASCII letters. `upper` is in upper case.
-bool is_word(std::string_view text, std::string_view upper) noexcept;
-
 }  // namespace gyre::redis::detail

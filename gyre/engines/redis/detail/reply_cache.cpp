@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/redis/detail/reply_cache.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/engines/redis/error.hpp>
 
 #include <algorithm>
@@ -64,8 +65,9 @@ class cached_reply final : public awaited_reply {
 }  // namespace
 
 bool is_cacheable(std::string_view name) noexcept {
-  return std::ranges::any_of(cacheable_commands,
-                             [&](std::string_view each) { return is_word(name, each); });
+  return std::ranges::any_of(cacheable_commands, [&](std::string_view each) {
+    return gyre::detail::equals_ignoring_case(name, each);
+  });
 }
 
 void throw_not_cacheable(std::string_view command) {
