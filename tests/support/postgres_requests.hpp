@@ -152,25 +152,4 @@ inline task<statement_result> run_script(std::shared_ptr<connection_core> core,
   co_return request.result();
 }
 
-/// The message of a failed call's exception.
-template <class T>
-task<std::string> message_of(task<T> call) {
-  try {
-    static_cast<void>(co_await std::move(call));
-  } catch (const std::exception& error) {
-    co_return error.what();
-  }
-  co_return "no exception";
-}
-
-template <class T>
-task<std::error_code> error_of(task<T> call) {
-  try {
-    static_cast<void>(co_await std::move(call));
-  } catch (const std::system_error& error) {
-    co_return error.code();
-  }
-  co_return std::error_code();
-}
-
 }  // namespace gyre::test

@@ -14,6 +14,7 @@
 #include <gyre/task/with_timeout.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_test_support.hpp>
+#include <tests/support/failed_call.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ using gyre::nats::client_options;
 using gyre::nats::errc;
 using gyre::nats::subscription;
 using gyre::net::tcp_stream;
-using nats_test::error_of;
-using nats_test::message_of;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using nats_test::text_of;
 using testing::HasSubstr;
 

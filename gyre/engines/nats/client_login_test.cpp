@@ -11,6 +11,7 @@
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_context.hpp>
 #include <gyre/tls/tls_test_support.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/nats_server.hpp>
 #include <tests/support/tls_certificates.hpp>
 
@@ -35,8 +36,8 @@ using gyre::nats::notice;
 using gyre::nats::subscription;
 using gyre::nats::detail::nkey;
 using gyre::test::nats_server;
-using nats_test::error_of;
-using nats_test::message_of;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using nats_test::notices;
 using nats_test::text_of;
 using testing::HasSubstr;

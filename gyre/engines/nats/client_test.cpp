@@ -13,6 +13,7 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/nats_server.hpp>
 
 #include <gmock/gmock.h>
@@ -47,9 +48,9 @@ using gyre::nats::message;
 using gyre::nats::notice;
 using gyre::nats::subscription;
 using gyre::test::nats_server;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using nats_test::echo;
-using nats_test::error_of;
-using nats_test::message_of;
 using nats_test::notices;
 using nats_test::text_of;
 using testing::ElementsAre;

@@ -4,7 +4,6 @@
 
 #include <gyre/engines/nats/client.hpp>
 #include <gyre/sync/event.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/task.hpp>
 
 #include <chrono>
@@ -34,23 +33,6 @@ inline client_options patient(client_options options) {
   if (options.drain_timeout == defaults.drain_timeout) options.drain_timeout = long_time;
   if (options.ping_interval == defaults.ping_interval) options.ping_interval = long_time;
   return options;
-}
-
-template <class Call>
-gyre::task<std::error_code> error_of(Call call) {
-  const auto result = co_await gyre::as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
-
-// The message of a failed call's exception.
-template <class Call>
-gyre::task<std::string> message_of(Call call) {
-  try {
-    static_cast<void>(co_await std::move(call));
-  } catch (const std::exception& error) {
-    co_return error.what();
-  }
-  co_return "no exception";
 }
 
 // An object whose content was moved to another one.

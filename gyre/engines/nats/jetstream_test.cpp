@@ -13,6 +13,7 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/nats_server.hpp>
 #include <tests/support/temporary_folder.hpp>
 
@@ -59,8 +60,8 @@ using gyre::nats::publish_ack;
 using gyre::nats::stream_config;
 using gyre::nats::stream_info;
 using gyre::test::nats_server;
-using nats_test::error_of;
-using nats_test::message_of;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using nats_test::moved_from;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -7,6 +7,7 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/nats_server.hpp>
 #include <tests/support/temporary_folder.hpp>
 
@@ -36,8 +37,8 @@ using gyre::nats::key_value_entry;
 using gyre::nats::key_value_operation;
 using gyre::nats::key_value_watch;
 using gyre::test::nats_server;
-using nats_test::error_of;
-using nats_test::message_of;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using nats_test::moved_from;
 using testing::ElementsAre;
 using testing::HasSubstr;

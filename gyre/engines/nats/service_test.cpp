@@ -12,12 +12,12 @@
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/sync/event.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/nats_server.hpp>
 
 #include <gmock/gmock.h>
@@ -53,8 +53,8 @@ using gyre::nats::service_info;
 using gyre::nats::service_request;
 using gyre::nats::service_response;
 using gyre::test::nats_server;
-using nats_test::error_of;
-using nats_test::message_of;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using nats_test::moved_from;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -9,6 +9,7 @@
 #include <gyre/task/with_timeout.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_context.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/tls_certificates.hpp>
 
 #include <gmock/gmock.h>
@@ -36,9 +37,9 @@ using gyre::postgres::errc;
 using gyre::postgres::server_error;
 using gyre::postgres::statement;
 using gyre::postgres::transaction;
-using gyre::postgres::test::error_of;
-using gyre::postgres::test::message_of;
 using gyre::postgres::test::wait_for_sleepers;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;

@@ -5,7 +5,6 @@
 #include <gyre/engines/postgres/client.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <tests/support/postgres_server.hpp>
@@ -35,23 +34,6 @@ struct client_fixture : testing::Test {
   client connect(const client_options& chosen) { return {loop, chosen}; }
   client connect() { return connect(options()); }
 };
-
-/// The message of a failed call's exception.
-template <class Call>
-task<std::string> message_of(Call call) {
-  try {
-    static_cast<void>(co_await std::move(call));
-  } catch (const std::exception& error) {
-    co_return error.what();
-  }
-  co_return "no exception";
-}
-
-template <class T>
-task<std::error_code> error_of(task<T> call) {
-  const auto result = co_await as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
 
 /// Waits until so many connections execute pg_sleep().
 inline task<> wait_for_sleepers(client& db, int count) {

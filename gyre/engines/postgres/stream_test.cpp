@@ -8,6 +8,7 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ using gyre::postgres::querier;
 using gyre::postgres::statement;
 using gyre::postgres::subscription;
 using gyre::postgres::transaction;
-using gyre::postgres::test::error_of;
+using gyre::test::calls::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;

@@ -8,6 +8,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,8 +37,8 @@ using gyre::postgres::querier;
 using gyre::postgres::statement;
 using gyre::postgres::transaction;
 using gyre::postgres::transaction_options;
-using gyre::postgres::test::error_of;
 using gyre::postgres::test::wait_for_sleepers;
+using gyre::test::calls::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -4,6 +4,7 @@
 
 #include <gyre/engines/postgres/client_test_support.hpp>
 #include <gyre/net/address.hpp>
+#include <tests/support/failed_call.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ using gyre::postgres::interval;
 using gyre::postgres::json;
 using gyre::postgres::numeric;
 using gyre::postgres::uuid;
-using gyre::postgres::test::error_of;
+using gyre::test::calls::error_of;
 
 struct PostgresTypes : gyre::postgres::test::client_fixture {};
 

@@ -6,7 +6,6 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
@@ -14,6 +13,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/redis_server.hpp>
 
 #include <gtest/gtest.h>
@@ -32,7 +32,6 @@ namespace redis_cached_client_test {
 namespace {
 
 using namespace std::chrono_literals;
-using gyre::as_expected;
 using gyre::task;
 using gyre::redis::cache_options;
 using gyre::redis::cached_client;
@@ -40,6 +39,7 @@ using gyre::redis::client;
 using gyre::redis::client_options;
 using gyre::redis::errc;
 using gyre::test::redis_server;
+using gyre::test::calls::error_of;
 
 using text = std::optional<std::string>;
 
@@ -52,12 +52,6 @@ struct RedisCache : testing::Test {
     return cached_client(loop, server.address(), options, memory);
   }
 };
-
-template <class T>
-task<std::error_code> error_of(task<T> call) {
-  const auto result = co_await as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
 
 // Reads until `key` has the value `expected`, of which a message may be on its way.
 task<> read_until(cached_client& cache, std::string key, text expected) {

@@ -15,6 +15,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/redis_server.hpp>
 
 #include <gmock/gmock.h>
@@ -45,14 +46,10 @@ using gyre::redis::client_options;
 using gyre::redis::errc;
 using gyre::redis::subscription;
 using gyre::test::redis_server;
+using gyre::test::calls::error_of;
 using testing::HasSubstr;
 
 constexpr std::size_t cancelled_calls = gyre::detail::asan_is_on ? 20'000 : 1'000;
-
-task<std::error_code> error_of(task<> call) {
-  const auto result = co_await as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
 
 // Waits until `count` commands are in flight.
 task<> reach_flight(client& cache, std::size_t count) {

@@ -14,6 +14,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/redis_server.hpp>
 
 #include <gmock/gmock.h>
@@ -43,6 +44,8 @@ using gyre::redis::command;
 using gyre::redis::errc;
 using gyre::redis::subscription;
 using gyre::test::redis_server;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
@@ -57,22 +60,6 @@ struct RedisClient : testing::Test {
     return client(loop, server.address(), options);
   }
 };
-
-// The message of a failed call's exception.
-template <class Call>
-task<std::string> message_of(Call call) {
-  try {
-    static_cast<void>(co_await std::move(call));
-  } catch (const std::exception& error) {
-    co_return error.what();
-  }
-  co_return "no exception";
-}
-
-task<std::error_code> error_of(task<> call) {
-  const auto result = co_await as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
 
 // Waits until the output of the present turn was sent: timers expire in later turns.
 task<> flushed(client& cache, std::size_t in_flight) {

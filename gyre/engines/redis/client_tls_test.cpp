@@ -7,7 +7,6 @@
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/socket.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
@@ -15,6 +14,7 @@
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_context.hpp>
 #include <gyre/tls/tls_test_support.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/redis_server.hpp>
 #include <tests/support/temporary_folder.hpp>
 
@@ -37,6 +37,7 @@ using gyre::redis::client;
 using gyre::redis::client_options;
 using gyre::redis::errc;
 using gyre::test::redis_server;
+using gyre::test::calls::error_of;
 using gyre::tls::tls_context;
 using gyre::tls::test::authority;
 using gyre::tls::test::trusting;
@@ -83,11 +84,6 @@ struct RedisTls : testing::Test {
   std::uint16_t port = 0;
   std::unique_ptr<redis_server> server;
 };
-
-task<std::error_code> error_of(task<> call) {
-  const auto result = co_await gyre::as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
 
 TEST_F(RedisTls, EncryptsCommandsAndReplies) {
   gyre::sync_wait(loop, [](RedisTls& test) -> task<> {

@@ -5,12 +5,12 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/error.hpp>
-#include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/redis_server.hpp>
 
 #include <gmock/gmock.h>
@@ -31,7 +31,6 @@ namespace redis_session_test {
 namespace {
 
 using namespace std::chrono_literals;
-using gyre::as_expected;
 using gyre::task;
 using gyre::redis::client;
 using gyre::redis::client_options;
@@ -39,6 +38,7 @@ using gyre::redis::command;
 using gyre::redis::errc;
 using gyre::redis::session;
 using gyre::test::redis_server;
+using gyre::test::calls::error_of;
 
 using popped = std::optional<std::pair<std::string, std::string>>;
 
@@ -51,12 +51,6 @@ struct RedisSession : testing::Test {
     return client(loop, server.address(), options);
   }
 };
-
-template <class T>
-task<std::error_code> error_of(task<T> call) {
-  const auto result = co_await as_expected(std::move(call));
-  co_return result ? std::error_code() : result.error();
-}
 
 TEST_F(RedisSession, WaitsInTheServerWhileTheClientGoesOn) {
   run([](RedisSession& test) -> task<> {

@@ -16,6 +16,7 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/postgres_requests.hpp>
 #include <tests/support/postgres_server.hpp>
 
@@ -46,14 +47,14 @@ using gyre::postgres::detail::connection_options;
 using gyre::postgres::detail::execute_options;
 using gyre::postgres::detail::is_stale;
 using gyre::postgres::detail::transaction_status;
-using gyre::test::error_of;
 using gyre::test::make_core;
-using gyre::test::message_of;
 using gyre::test::postgres_server;
 using gyre::test::run_script;
 using gyre::test::run_statement;
 using gyre::test::sent_request;
 using gyre::test::texts;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

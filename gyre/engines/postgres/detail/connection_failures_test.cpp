@@ -18,6 +18,7 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/postgres_requests.hpp>
 #include <tests/support/postgres_server.hpp>
 
@@ -42,15 +43,15 @@ using gyre::task;
 using gyre::postgres::errc;
 using gyre::postgres::detail::connection_core;
 using gyre::postgres::detail::connection_options;
-using gyre::test::error_of;
 using gyre::test::make_core;
-using gyre::test::message_of;
 using gyre::test::postgres_server;
 using gyre::test::run_script;
 using gyre::test::run_statement;
 using gyre::test::sent_request;
 using gyre::test::statement_result;
 using gyre::test::texts;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;

@@ -12,6 +12,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_stream.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/postgres_peer.hpp>
 #include <tests/support/postgres_requests.hpp>
 #include <tests/support/tls_certificates.hpp>
@@ -37,10 +38,8 @@ using gyre::postgres::errc;
 using gyre::postgres::detail::connection_core;
 using gyre::postgres::detail::connection_options;
 using gyre::postgres::detail::tls_mode;
-using gyre::test::error_of;
 using gyre::test::login_bytes;
 using gyre::test::make_core;
-using gyre::test::message_of;
 using gyre::test::prepared_bytes;
 using gyre::test::ready_bytes;
 using gyre::test::row_bytes;
@@ -48,6 +47,8 @@ using gyre::test::run_script;
 using gyre::test::run_statement;
 using gyre::test::server_bytes;
 using gyre::test::tag_bytes;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -177,7 +178,7 @@ TEST_F(PostgresPeer, IsGivenUpForMessagesThatNobodyAskedFor) {
       const auto first = co_await run_script(running.core, "select 1");
       EXPECT_THAT(first.rows, ElementsAre(ElementsAre("x")));
       while (running.core->is_ready()) {
-        co_await gyre::test::error_of(run_script(running.core, "select 2"));
+        co_await error_of(run_script(running.core, "select 2"));
       }
       running.core->close();
     };

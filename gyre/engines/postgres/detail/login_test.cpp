@@ -10,6 +10,7 @@
 #include <gyre/task/task.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_context.hpp>
+#include <tests/support/failed_call.hpp>
 #include <tests/support/postgres_requests.hpp>
 #include <tests/support/postgres_server.hpp>
 #include <tests/support/tls_certificates.hpp>
@@ -40,12 +41,12 @@ using gyre::postgres::detail::connection_options;
 using gyre::postgres::detail::credentials;
 using gyre::postgres::detail::login;
 using gyre::postgres::detail::tls_mode;
-using gyre::test::error_of;
 using gyre::test::make_core;
-using gyre::test::message_of;
 using gyre::test::postgres_server;
 using gyre::test::run_script;
 using gyre::test::run_statement;
+using gyre::test::calls::error_of;
+using gyre::test::calls::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
