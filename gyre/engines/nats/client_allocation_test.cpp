@@ -38,8 +38,8 @@ task<> ask(client& bus, int count) {
 TEST(NatsAllocation, CallsAllocateNothingButTheirMessages) {
   gyre::loop loop;
   gyre::test::nats_server server(loop);
-  auto run = [](gyre::loop& here, gyre::test::nats_server& there) -> task<> {
-    client bus(here, there.address());
+  auto run = [](gyre::loop& executor, gyre::test::nats_server& process) -> task<> {
+    client bus(executor, process.address());
     subscription requests = bus.subscribe("echo");
     co_await gyre::when_all(answer(bus, requests, 5000), ask(bus, 5000));
     const gyre::testing::allocation_count during;

@@ -134,12 +134,13 @@ TEST_F(NatsCluster, ServesRequestsWhileItLosesServers) {
     co_await service.flush();
     std::array<int, 2> counts{};  // replies, errors
     bool is_over = false;
-    auto ask = [](client& asking, std::array<int, 2>& results, const bool& has_ended,
+    auto ask = [](client& requester, std::array<int, 2>& results, const bool& has_ended,
                   int asker) -> task<> {
       int each = 0;
       while (!has_ended) {
         const std::string text = std::to_string(asker) + '.' + std::to_string(++each);
-        const auto reply = co_await as_expected(asking.request("echo", text, {.timeout = 200ms}));
+        const auto reply =
+            co_await as_expected(requester.request("echo", text, {.timeout = 200ms}));
         ++results[reply ? 0 : 1];
         if (reply) {
           EXPECT_EQ(reply->text(), text + '!');
@@ -151,23 +152,23 @@ TEST_F(NatsCluster, ServesRequestsWhileItLosesServers) {
         co_await gyre::sleep_for(1ms);
       }
     };
-    auto lose = [](NatsCluster& here, client& asking, client& serving, bool& has_ended,
+    auto lose = [](NatsCluster& fixture, client& requester, client& responder, bool& has_ended,
                    std::array<int, 2>& results) -> task<> {
-      const auto wait_for_replies = [](std::array<int, 2>& counted) -> task<> {
-        const int wanted = counted[0] + 200;
-        while (counted[0] < wanted) co_await gyre::sleep_for(1ms);
+      const auto wait_for_replies = [](std::array<int, 2>& totals) -> task<> {
+        const int wanted = totals[0] + 200;
+        while (totals[0] < wanted) co_await gyre::sleep_for(1ms);
       };
       co_await wait_for_replies(results);
-      co_await here.server_of(serving).kill();
+      co_await fixture.server_of(responder).kill();
       co_await wait_for_replies(results);
-      co_await asking.flush();
-      co_await here.server_of(asking).kill();
+      co_await requester.flush();
+      co_await fixture.server_of(requester).kill();
       co_await wait_for_replies(results);
       has_ended = true;
     };
-    auto end = [](std::vector<task<>> asking, client& asked) -> task<> {
-      co_await gyre::when_all(std::move(asking));
-      co_await asked.drain();
+    auto end = [](std::vector<task<>> calls, client& responder) -> task<> {
+      co_await gyre::when_all(std::move(calls));
+      co_await responder.drain();
     };
     std::vector<task<>> asking;
     for (int each = 0; each < 10; ++each) asking.push_back(ask(bus, counts, is_over, each));

@@ -126,8 +126,8 @@ TEST_F(NatsHostile, EndsAConnectionThatBreaksTheProtocol) {
     for (const std::string text : {"junk\r\n", "MSG a 1 5\r\nhello", "MSG a 1 99999999999\r\n",
                                    "INFO x\r\n", "MSG a 1 2\r\nxxxx\r\n"}) {
       client bus = test.connect();
-      auto flush = [](NatsHostile& here, client& flushing, std::string_view bytes) -> task<> {
-        tcp_stream peer = co_await here.log_in();
+      auto flush = [](NatsHostile& fixture, client& target, std::string_view bytes) -> task<> {
+        tcp_stream peer = co_await fixture.log_in();
         gyre::io::buffer input;
         const std::size_t size = co_await peer.read_until(input, "PING\r\n");
         static_cast<void>(size);
@@ -138,7 +138,7 @@ TEST_F(NatsHostile, EndsAConnectionThatBreaksTheProtocol) {
           co_return;
         }
         co_await wait_for_end(std::move(peer));
-        flushing.close();
+        target.close();
       };
       const auto [error, flushed] =
           co_await gyre::when_all(error_of(bus.flush()), flush(test, bus, text));
@@ -154,8 +154,8 @@ TEST_F(NatsHostile, EndsAConnectionThatBreaksTheProtocol) {
 TEST_F(NatsHostile, IgnoresMessagesThatNobodyWants) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect();
-    auto serve = [](NatsHostile& here) -> task<> {
-      tcp_stream peer = co_await here.log_in(
+    auto serve = [](NatsHostile& fixture) -> task<> {
+      tcp_stream peer = co_await fixture.log_in(
           "MSG a 0 1\r\nx\r\nMSG a 1 1\r\nx\r\nMSG _INBOX.x.y 1 1\r\nx\r\n"
           "MSG a 18446744073709551615 1\r\nx\r\nMSG a 16777216 1\r\nx\r\n+OK\r\n"
           "-ERR 'Something Else'\r\n-ERR\r\n-ERR 'Permissions Violation for Publish to \"'\r\n"
@@ -166,11 +166,11 @@ TEST_F(NatsHostile, IgnoresMessagesThatNobodyWants) {
       co_await peer.write_all("PONG\r\n");
       co_await wait_for_end(std::move(peer));
     };
-    auto close = [](client& closed) -> task<> {
-      co_await closed.flush();
-      EXPECT_EQ(closed.metrics().server_errors, 4U);
-      EXPECT_EQ(closed.metrics().late_replies, 2U);
-      closed.close();
+    auto close = [](client& target) -> task<> {
+      co_await target.flush();
+      EXPECT_EQ(target.metrics().server_errors, 4U);
+      EXPECT_EQ(target.metrics().late_replies, 2U);
+      target.close();
     };
     co_await gyre::when_all(serve(test), close(bus));
   }(*this));
@@ -179,9 +179,9 @@ TEST_F(NatsHostile, IgnoresMessagesThatNobodyWants) {
 TEST_F(NatsHostile, AnswersPing) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect();
-    auto ping = [](NatsHostile& here, client& pinged) -> task<> {
-      tcp_stream peer = co_await here.log_in();
-      co_await pinged.connect();
+    auto ping = [](NatsHostile& fixture, client& target) -> task<> {
+      tcp_stream peer = co_await fixture.log_in();
+      co_await target.connect();
       co_await peer.write_all("PING\r\nPING\r\n");
       gyre::io::buffer input;
       const std::size_t size = co_await peer.read_until(input, "PONG\r\nPONG\r\n");
@@ -195,8 +195,8 @@ TEST_F(NatsHostile, AnswersNoPingAboveTheHighWater) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect({.high_water = 2});
     nats_test::notices events(bus);
-    auto ping = [](NatsHostile& here) -> task<> {
-      tcp_stream peer = co_await here.log_in();
+    auto ping = [](NatsHostile& fixture) -> task<> {
+      tcp_stream peer = co_await fixture.log_in();
       std::string pings;
       for (int each = 0; each < 1000; ++each) pings += "PING\r\n";
       co_await peer.write_all(pings + "-ERR 'Something Else'\r\n");
@@ -208,11 +208,11 @@ TEST_F(NatsHostile, AnswersNoPingAboveTheHighWater) {
       co_await peer.write_all("PONG\r\n");
       co_await wait_for_end(std::move(peer));
     };
-    auto flush = [](client& flushed, nats_test::notices& seen) -> task<> {
-      co_await flushed.connect();
-      static_cast<void>(co_await seen.wait_for(gyre::nats::notice::server_error));
-      co_await flushed.flush();
-      flushed.close();
+    auto flush = [](client& target, nats_test::notices& log) -> task<> {
+      co_await target.connect();
+      static_cast<void>(co_await log.wait_for(gyre::nats::notice::server_error));
+      co_await target.flush();
+      target.close();
     };
     co_await gyre::when_all(ping(test), flush(bus, events));
   }(*this));
@@ -231,9 +231,9 @@ TEST_F(NatsHostile, NoticesAHalfOpenConnection) {
 TEST_F(NatsHostile, ConnectsLessOftenToAServerThatHangsUp) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect({.initial_delay = 1ms, .longest_delay = 10ms});
-    auto hang_up = [](NatsHostile& here) -> task<> {
+    auto hang_up = [](NatsHostile& fixture) -> task<> {
       for (int each = 0; each < 20; ++each) {
-        tcp_stream peer = co_await here.log_in();
+        tcp_stream peer = co_await fixture.log_in();
         peer.close();
       }
     };
@@ -245,8 +245,8 @@ TEST_F(NatsHostile, ConnectsLessOftenToAServerThatHangsUp) {
 TEST_F(NatsHostile, NeedsNoHeadersOfTheServer) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect();
-    auto serve = [](NatsHostile& here) -> task<> {
-      tcp_stream peer = co_await here.listener.accept();
+    auto serve = [](NatsHostile& fixture) -> task<> {
+      tcp_stream peer = co_await fixture.listener.accept();
       co_await peer.write_all("INFO {\"headers\":false}\r\n");
       gyre::io::buffer input;
       const std::size_t size = co_await peer.read_until(input, "PING\r\n");
@@ -254,12 +254,12 @@ TEST_F(NatsHostile, NeedsNoHeadersOfTheServer) {
       co_await peer.write_all("PONG\r\n");
       co_await wait_for_end(std::move(peer));
     };
-    auto publish = [](client& publishing) -> task<> {
-      co_await publishing.connect();
+    auto publish = [](client& publisher) -> task<> {
+      co_await publisher.connect();
       const gyre::nats::headers extra{{"A", "1"}};
-      EXPECT_EQ(co_await error_of(publishing.publish("a", "x", {.headers = extra})),
+      EXPECT_EQ(co_await error_of(publisher.publish("a", "x", {.headers = extra})),
                 errc::headers_not_supported);
-      publishing.close();
+      publisher.close();
     };
     co_await gyre::when_all(serve(test), publish(bus));
   }(*this));
@@ -285,17 +285,17 @@ TEST_F(NatsHostile, TakesNoBytesBetweenInfoAndTls) {
 TEST_F(NatsHostile, ForgetsServersThatMakeNoSense) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect({.max_servers = 3});
-    auto serve_flushes = [](client& flushed) -> task<> {
-      co_await flushed.connect();
-      const auto flush_error = co_await error_of(gyre::with_timeout(flushed.flush(), 1h));
+    auto serve_flushes = [](client& target) -> task<> {
+      co_await target.connect();
+      const auto flush_error = co_await error_of(gyre::with_timeout(target.flush(), 1h));
       EXPECT_FALSE(flush_error);
-      EXPECT_EQ(flushed.metrics().servers, 3U);
-      flushed.close();
+      EXPECT_EQ(target.metrics().servers, 3U);
+      target.close();
     };
-    auto serve = [](NatsHostile& here) -> task<> {
+    auto serve = [](NatsHostile& fixture) -> task<> {
       std::string urls = "INFO {\"headers\":true,\"connect_urls\":[\"\",\"::::\",\"a b:1\"";
       for (int each = 0; each < 1000; ++each) urls += ",\"h" + std::to_string(each) + ":1\"";
-      tcp_stream peer = co_await here.log_in(urls + "]}\r\n");
+      tcp_stream peer = co_await fixture.log_in(urls + "]}\r\n");
       gyre::io::buffer input;
       const std::size_t size = co_await peer.read_until(input, "PING\r\n");
       static_cast<void>(size);

@@ -226,11 +226,11 @@ struct NatsTls : NatsLogin {
   gyre::test::temporary_folder files;
 
   // Settings of a server with a certificate.
-  std::string encrypted(const std::string& more = "",
+  std::string encrypted(const std::string& settings = "",
                         const gyre::test::certificate_request& request = {}) const {
     const auto issued = gyre::tls::test::authority().issue(request);
     return "tls { cert_file: \"" + files.make_file("cert.pem", issued.certificate) +
-           "\", key_file: \"" + files.make_file("key.pem", issued.key) + "\", " + more + " }\n";
+           "\", key_file: \"" + files.make_file("key.pem", issued.key) + "\", " + settings + " }\n";
   }
   static gyre::tls::tls_context context() {
     return gyre::tls::tls_context::client(gyre::tls::test::trusting());

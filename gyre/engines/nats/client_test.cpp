@@ -155,11 +155,11 @@ TEST_F(NatsClient, RequestsAndReplies) {
     client service = test.connect();
     subscription requests = service.subscribe("echo");
     co_await service.flush();
-    auto ask = [](client& asking, client& asked) -> task<> {
-      const message reply = co_await asking.request("echo", "hello");
+    auto ask = [](client& requester, client& responder) -> task<> {
+      const message reply = co_await requester.request("echo", "hello");
       EXPECT_EQ(reply.text(), "hello!");
-      EXPECT_EQ(asking.metrics().in_flight, 0U);
-      co_await asked.drain();
+      EXPECT_EQ(requester.metrics().in_flight, 0U);
+      co_await responder.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service));
   }(*this));
@@ -182,13 +182,13 @@ TEST_F(NatsClient, GivesEachReplyToItsRequest) {
       serving.push_back(echo(service, service.subscribe("echo", {.queue_group = "q"})));
     }
     co_await service.flush();
-    auto ask = [](client& asking, client& asked) -> task<> {
+    auto ask = [](client& requester, client& responder) -> task<> {
       std::vector<task<>> all;
-      for (int each = 0; each < 200; ++each) all.push_back(ask_often(asking, each, 10));
+      for (int each = 0; each < 200; ++each) all.push_back(ask_often(requester, each, 10));
       co_await gyre::when_all(std::move(all));
-      EXPECT_EQ(asking.metrics().connected, 1U);
-      EXPECT_EQ(asking.metrics().late_replies, 0U);
-      co_await asked.drain();
+      EXPECT_EQ(requester.metrics().connected, 1U);
+      EXPECT_EQ(requester.metrics().late_replies, 0U);
+      co_await responder.drain();
     };
     co_await gyre::when_all(gyre::when_all(std::move(serving)), ask(bus, service));
   }(*this));
@@ -216,9 +216,9 @@ TEST_F(NatsClient, LimitsTheTimeOfRequests) {
     co_await bus.publish(first->reply(), "late");
     co_await bus.flush();
     EXPECT_EQ(bus.metrics().late_replies, 1U);
-    auto answer = [](client& answering, subscription& asked) -> task<> {
-      const auto third = co_await asked.next();
-      co_await answering.publish(third->reply(), "in time");
+    auto answer = [](client& responder, subscription& queue) -> task<> {
+      const auto third = co_await queue.next();
+      co_await responder.publish(third->reply(), "in time");
     };
     const auto [reply, answered] = co_await gyre::when_all(
         bus.request("slow", "third", {.timeout = 1h}), answer(bus, requests));
@@ -232,9 +232,9 @@ TEST_F(NatsClient, LimitsRequestsInFlight) {
     client bus = test.connect({.max_in_flight = 1});
     subscription requests = bus.subscribe("slow");
     co_await bus.flush();
-    auto answer = [](client& answering, subscription& asked) -> task<> {
-      const auto request = co_await asked.next();
-      co_await answering.publish(request->reply(), "done");
+    auto answer = [](client& responder, subscription& queue) -> task<> {
+      const auto request = co_await queue.next();
+      co_await responder.publish(request->reply(), "done");
     };
     const auto [first, second, answered] = co_await gyre::when_all(
         bus.request("slow", "x"), error_of(bus.request("slow", "x")), answer(bus, requests));
@@ -444,20 +444,20 @@ TEST_F(NatsClient, JoinsARunningDrain) {
     subscription requests = bus.subscribe("a");
     co_await publish_numbers(bus, 1);
     gyre::manual_reset_event is_draining;
-    auto serve = [](client& serving, subscription source,
-                    gyre::manual_reset_event& waiting) -> task<> {
+    auto serve = [](client& responder, subscription source,
+                    gyre::manual_reset_event& event) -> task<> {
       static_cast<void>(co_await source.next());
       // Once the subscription has ended, the first drain() waits for this coroutine.
-      while (!source.has_ended()) co_await serving.flush();
-      waiting.set();
-      for (int each = 0; each < 3; ++each) EXPECT_FALSE(co_await error_of(serving.flush()));
-      EXPECT_FALSE(co_await error_of(serving.publish("answers", "x")));
+      while (!source.has_ended()) co_await responder.flush();
+      event.set();
+      for (int each = 0; each < 3; ++each) EXPECT_FALSE(co_await error_of(responder.flush()));
+      EXPECT_FALSE(co_await error_of(responder.publish("answers", "x")));
       EXPECT_EQ(co_await text_of(source.next()), "end");
     };
-    auto drain_later = [](client& drained, gyre::manual_reset_event& waiting) -> task<> {
-      co_await waiting.wait();
-      co_await drained.drain();
-      EXPECT_EQ(co_await error_of(drained.flush()), gyre::io::errc::not_open);
+    auto drain_later = [](client& target, gyre::manual_reset_event& event) -> task<> {
+      co_await event.wait();
+      co_await target.drain();
+      EXPECT_EQ(co_await error_of(target.flush()), gyre::io::errc::not_open);
     };
     co_await gyre::when_all(serve(bus, std::move(requests), is_draining), bus.drain(),
                             drain_later(bus, is_draining));
@@ -471,9 +471,9 @@ TEST_F(NatsClient, EndsADrainWhenItIsClosed) {
     auto bus = std::make_optional<client>(test.connect());
     subscription forgotten = bus->subscribe("a");
     co_await publish_numbers(*bus, 1);
-    auto destroy = [](std::optional<client>& destroyed, subscription& ending) -> task<> {
-      while (!ending.has_ended()) co_await destroyed->flush();
-      destroyed.reset();
+    auto destroy = [](std::optional<client>& owner, subscription& source) -> task<> {
+      while (!source.has_ended()) co_await owner->flush();
+      owner.reset();
     };
     const auto [first, second, done] = co_await gyre::when_all(
         error_of(bus->drain()), error_of(bus->drain()), destroy(bus, forgotten));
@@ -532,14 +532,14 @@ TEST_F(NatsClient, RefusesNewSubscriptionsWhileItDrains) {
     client bus = test.connect();
     subscription last = bus.subscribe("a");
     co_await bus.flush();
-    auto try_subscribe = [](client& drained, subscription& ending) -> task<> {
+    auto try_subscribe = [](client& target, subscription& source) -> task<> {
       try {
-        static_cast<void>(drained.subscribe("b"));
+        static_cast<void>(target.subscribe("b"));
         ADD_FAILURE() << "no exception";
       } catch (const std::system_error& error) {
         EXPECT_EQ(error.code(), errc::draining);
       }
-      EXPECT_EQ(co_await text_of(ending.next()), "end");
+      EXPECT_EQ(co_await text_of(source.next()), "end");
     };
     co_await gyre::when_all(bus.drain(), try_subscribe(bus, last));
   }(*this));
@@ -603,8 +603,8 @@ TEST_F(NatsClient, EndsCallsWhenItIsClosed) {
     client bus = test.connect();
     subscription all = bus.subscribe("a");
     co_await bus.flush();
-    auto close = [](client& closed) -> task<> {
-      closed.close();
+    auto close = [](client& target) -> task<> {
+      target.close();
       co_return;
     };
     const auto [request, flush, next, done] = co_await gyre::when_all(
@@ -629,8 +629,8 @@ TEST_F(NatsClient, MayBeMovedAndDestroyedBeforeItsCalls) {
     subscription all = moved.subscribe("a");
     co_await moved.flush();
     std::optional<client> owned(std::move(moved));
-    auto destroy = [](std::optional<client>& destroyed) -> task<> {
-      destroyed.reset();
+    auto destroy = [](std::optional<client>& owner) -> task<> {
+      owner.reset();
       co_return;
     };
     const auto [request, next, done] = co_await gyre::when_all(error_of(owned->request("a", "x")),
@@ -646,8 +646,8 @@ TEST_F(NatsClient, StopsCalls) {
     subscription all = bus.subscribe("a");
     co_await bus.flush();
     gyre::inplace_stop_source source;
-    auto stop = [](gyre::inplace_stop_source& requested) -> task<> {
-      requested.request_stop();
+    auto stop = [](gyre::inplace_stop_source& stop_source) -> task<> {
+      stop_source.request_stop();
       co_return;
     };
     auto request = gyre::as_task(gyre::stop_when(bus.request("a", "x"), source.get_token()));
@@ -775,18 +775,18 @@ TEST_F(NatsClient, SendsARequestThatWasKeptByTheNextConnection) {
     static_cast<void>(co_await events.wait_for(notice::disconnected));
     static_cast<void>(co_await service_events.wait_for(notice::disconnected));
     // The service may be back later than the request, so that there is no responder at first.
-    auto ask = [](client& asking, client& asked) -> task<> {
+    auto ask = [](client& requester, client& responder) -> task<> {
       for (;;) {
-        const auto reply = co_await as_expected(asking.request("echo", "kept", {.timeout = 1h}));
+        const auto reply = co_await as_expected(requester.request("echo", "kept", {.timeout = 1h}));
         if (reply) {
           EXPECT_EQ(reply->text(), "kept!");
           break;
         }
         EXPECT_EQ(reply.error(), errc::no_responders);
-        co_await asked.connect();
-        co_await asked.flush();
+        co_await responder.connect();
+        co_await responder.flush();
       }
-      co_await asked.drain();
+      co_await responder.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service),
                             test.server.start_again());
@@ -872,15 +872,15 @@ TEST_F(NatsClient, WaitsForAServerThatDoesNotRead) {
       ++sent;
       co_await gyre::sleep_for(0s);  // so that the turn's output is sent
     }
-    auto publish_rest = [](client& publishing, std::string_view payload) -> task<> {
+    auto publish_rest = [](client& publisher, std::string_view payload) -> task<> {
       std::vector<task<>> rest;
-      for (int each = 0; each < 20; ++each) rest.push_back(publishing.publish("a", payload));
+      for (int each = 0; each < 20; ++each) rest.push_back(publisher.publish("a", payload));
       co_await gyre::when_all(std::move(rest));
-      co_await publishing.flush();
+      co_await publisher.flush();
     };
-    auto resume = [](NatsClient& paused, client& publishing) -> task<> {
-      EXPECT_EQ(publishing.metrics().waiting, 20U);
-      paused.server.resume();
+    auto resume = [](NatsClient& fixture, client& publisher) -> task<> {
+      EXPECT_EQ(publisher.metrics().waiting, 20U);
+      fixture.server.resume();
       co_return;
     };
     co_await gyre::when_all(publish_rest(bus, text), resume(test, bus));
@@ -946,24 +946,24 @@ TEST_F(NatsClient, GivesNoReplyToTheWrongRequestWhenCallsAreStopped) {
     subscription requests = service.subscribe("echo");
     co_await service.flush();
     co_await bus.connect();
-    auto ask = [](client& asking, client& asked) -> task<> {
+    auto ask = [](client& requester, client& responder) -> task<> {
       const int count = stopped_calls();
       std::size_t replies = 0;
       for (int begun = 0; begun < count;) {
         std::vector<task<>> all;
         for (int each = 0; each < 100; ++each, ++begun) {
           const std::chrono::microseconds delay(begun * 7919 % 3000);
-          all.push_back(ask_and_stop(asking, std::to_string(begun), delay, replies));
-          all.push_back(call_and_stop(asking, begun, delay));
+          all.push_back(ask_and_stop(requester, std::to_string(begun), delay, replies));
+          all.push_back(call_and_stop(requester, begun, delay));
         }
         co_await gyre::when_all(std::move(all));
-        EXPECT_EQ(asking.metrics().in_flight, 0U);
-        EXPECT_EQ(asking.metrics().waiting, 0U);
-        EXPECT_EQ(asking.metrics().subscriptions, 0U);
+        EXPECT_EQ(requester.metrics().in_flight, 0U);
+        EXPECT_EQ(requester.metrics().waiting, 0U);
+        EXPECT_EQ(requester.metrics().subscriptions, 0U);
       }
-      co_await asking.flush();
-      EXPECT_EQ(asking.metrics().connected, 1U);
-      co_await asked.drain();
+      co_await requester.flush();
+      EXPECT_EQ(requester.metrics().connected, 1U);
+      co_await responder.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service));
   }(*this));
@@ -974,30 +974,30 @@ TEST_F(NatsClient, LeavesNothingBehindWhenCallsAreStoppedAndTheServerIsKilled) {
     client bus = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
     client service = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
     subscription requests = service.subscribe("echo");
-    auto restart = [](nats_server& killed) -> task<> {
-      co_await killed.kill();
-      co_await killed.start_again();
+    auto restart = [](nats_server& process) -> task<> {
+      co_await process.kill();
+      co_await process.start_again();
     };
-    auto ask = [&restart](client& asking, client& asked, nats_server& killed) -> task<> {
+    auto ask = [&restart](client& requester, client& responder, nats_server& process) -> task<> {
       const int count = stopped_calls();
       std::size_t replies = 0;
       for (int begun = 0; begun < count;) {
         std::vector<task<>> all;
         for (int each = 0; each < 200; ++each, ++begun) {
           const std::chrono::microseconds delay(begun * 7919 % 30'000);
-          all.push_back(ask_and_stop(asking, std::to_string(begun), delay, replies));
-          all.push_back(call_and_stop(asking, begun, delay));
+          all.push_back(ask_and_stop(requester, std::to_string(begun), delay, replies));
+          all.push_back(call_and_stop(requester, begun, delay));
         }
-        all.push_back(restart(killed));
+        all.push_back(restart(process));
         co_await gyre::when_all(std::move(all));
-        EXPECT_EQ(asking.metrics().in_flight, 0U);
-        EXPECT_EQ(asking.metrics().waiting, 0U);
-        EXPECT_EQ(asking.metrics().subscriptions, 0U);
+        EXPECT_EQ(requester.metrics().in_flight, 0U);
+        EXPECT_EQ(requester.metrics().waiting, 0U);
+        EXPECT_EQ(requester.metrics().subscriptions, 0U);
       }
-      co_await asked.flush();
-      const message reply = co_await asking.request("echo", "still here");
+      co_await responder.flush();
+      const message reply = co_await requester.request("echo", "still here");
       EXPECT_EQ(reply.text(), "still here!");
-      co_await asked.drain();
+      co_await responder.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service, test.server));
   }(*this));

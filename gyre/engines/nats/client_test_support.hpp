@@ -42,8 +42,8 @@ T moved_from(T object) {
   return object;  // NOLINT(bugprone-use-after-move): the tests need one
 }
 
-inline gyre::task<std::string> text_of(gyre::task<std::optional<message>> next) {
-  const auto received = co_await std::move(next);
+inline gyre::task<std::string> text_of(gyre::task<std::optional<message>> arrival) {
+  const auto received = co_await std::move(arrival);
   co_return received ? std::string(received->text()) : "end";
 }
 

@@ -80,9 +80,9 @@ struct published {
 };
 
 task<> publish(const jetstream& streams, published& results, int first, int step,
-               const bool& is_over) {
+               const bool& end_flag) {
   int each = first - step;
-  while (!is_over) {
+  while (!end_flag) {
     each += step;
     const std::string text = std::to_string(each);
     const auto ack = co_await as_expected(streams.publish("orders", text, {.message_id = text}));
@@ -118,9 +118,9 @@ struct called {
   std::size_t errors = 0;
 };
 
-task<> call(client& bus, called& results, const bool& is_over) {
+task<> call(client& bus, called& results, const bool& end_flag) {
   int each = 0;
-  while (!is_over) {
+  while (!end_flag) {
     const std::string text = std::to_string(++each);
     const auto reply =
         co_await as_expected(gyre::nats::call_service(bus, "echo", text, {.timeout = 1s}));
@@ -154,37 +154,36 @@ TEST_F(JetStreamCluster, LosesTheLeaderOfAStreamUnderLoad) {
     delivered received;
     called calls;
     bool is_over = false;
-    auto lose_leaders = [](JetStreamCluster& losing, const jetstream& asking,
-                           const published& results, const called& called_results,
-                           const delivered& got, client& stopped, service& ended,
-                           bool& over) -> task<> {
+    auto lose_leaders = [](JetStreamCluster& fixture, const jetstream& context,
+                           const published& results, const called& call_results,
+                           const delivered& deliveries, client& requester, service& responder,
+                           bool& end_flag) -> task<> {
       for (int each = 0; each < 2; ++each) {
         const std::size_t acknowledged = results.acknowledged.size();
         while (results.acknowledged.size() < acknowledged + 100) co_await gyre::sleep_for(1ms);
-        const stream_info info = co_await asking.stream("ORDERS");
-        const std::size_t lost = losing.cluster.index_of(info.cluster.leader);
-        co_await losing.cluster.kill(lost);
+        const stream_info info = co_await context.stream("ORDERS");
+        const std::size_t lost = fixture.cluster.index_of(info.cluster.leader);
+        co_await fixture.cluster.kill(lost);
         // Publishing, consuming and the service go on while one server is missing.
         const std::size_t before = results.acknowledged.size();
-        const std::size_t replies = called_results.replies;
-        while (results.acknowledged.size() < before + 100 ||
-               called_results.replies < replies + 10) {
+        const std::size_t replies = call_results.replies;
+        while (results.acknowledged.size() < before + 100 || call_results.replies < replies + 10) {
           co_await gyre::sleep_for(1ms);
         }
-        co_await losing.cluster.start_again(lost);
+        co_await fixture.cluster.start_again(lost);
       }
-      over = true;
+      end_flag = true;
       // All acknowledged messages are delivered in the end.
       const auto is_complete = [&] {
         if (results.publishing > 0) return false;
         for (const int each : results.acknowledged) {
-          if (!got.counts.contains(each)) return false;
+          if (!deliveries.counts.contains(each)) return false;
         }
         return true;
       };
       while (!is_complete()) co_await gyre::sleep_for(1ms);
-      ended.stop();
-      stopped.close();
+      responder.stop();
+      requester.close();
     };
     auto all = gyre::when_all(
         publish(streams, sent, 0, 2, is_over), publish(streams, sent, 1, 2, is_over),

@@ -196,9 +196,9 @@ TEST_F(JetStream, SendsAMessageWithAnIdAgainUntilItIsAcknowledged) {
     const jetstream js(test.bus, {.timeout = 100s, .attempt_timeout = 50ms});
     co_await test.bus.flush();
     test.server.pause();
-    auto restart = [](JetStream& restarted) -> task<> {
-      co_await restarted.server.kill();
-      co_await restarted.server.start_again();
+    auto restart = [](JetStream& fixture) -> task<> {
+      co_await fixture.server.kill();
+      co_await fixture.server.start_again();
     };
     auto both =
         gyre::when_all(js.publish("orders.new", "a", {.message_id = "order-17"}), restart(test));
@@ -574,11 +574,11 @@ TEST_F(JetStream, ReadsStoredMessagesWithAnyHeaders) {
     const header_view odd("My Name: 1\r\nA: x\ny\r\n\xc3\xa4: 2\r\njunk\r\nGood: 3\r\n");
     const auto ack = co_await test.bus.request("orders.new", "odd", {.headers = odd});
     EXPECT_THAT(ack.text(), HasSubstr(R"("seq":1)"));
-    const auto check = [](header_view read) {
-      EXPECT_EQ(read.find("My Name"), "1");
-      EXPECT_EQ(read.find("A"), "x\ny");
-      EXPECT_EQ(read.find("\xc3\xa4"), "2");
-      EXPECT_EQ(read.find("Good"), "3");
+    const auto check = [](header_view lines) {
+      EXPECT_EQ(lines.find("My Name"), "1");
+      EXPECT_EQ(lines.find("A"), "x\ny");
+      EXPECT_EQ(lines.find("\xc3\xa4"), "2");
+      EXPECT_EQ(lines.find("Good"), "3");
     };
     const auto stored = co_await test.streams.message("ORDERS", 1);
     EXPECT_EQ(stored->text, "odd");
@@ -705,12 +705,12 @@ TEST_F(JetStream, TellsThatAConsumerWasDeleted) {
     consumer_messages messages = orders.messages();
     auto deleted =
         gyre::when_all(error_of(messages.next()), error_of(orders.fetch(1, {.expires = 100s})),
-                       [](JetStream& deleting, const consumer& requested) -> task<> {
+                       [](JetStream& fixture, const consumer& source) -> task<> {
                          // A request that comes while the consumer is being deleted gets no status.
                          for (std::uint64_t waiting = 0; waiting < 2;) {
-                           waiting = (co_await requested.info()).waiting_requests;
+                           waiting = (co_await source.info()).waiting_requests;
                          }
-                         co_await deleting.streams.delete_consumer("ORDERS", "c");
+                         co_await fixture.streams.delete_consumer("ORDERS", "c");
                        }(test, orders));
     const auto [followed, fetched, done] = co_await std::move(deleted);
     EXPECT_EQ(followed, jetstream_errc::consumer_deleted);
@@ -804,11 +804,11 @@ TEST_F(JetStream, AFetchLastsOverARestartOfTheServer) {
   run([](JetStream& test) -> task<> {
     co_await test.create_stream();
     const consumer orders = co_await test.create_consumer();
-    auto restart = [](JetStream& restarted) -> task<> {
-      co_await restarted.bus.flush();
-      co_await restarted.server.kill();
-      co_await restarted.server.start_again();
-      co_await restarted.publish(1, 2);
+    auto restart = [](JetStream& fixture) -> task<> {
+      co_await fixture.bus.flush();
+      co_await fixture.server.kill();
+      co_await fixture.server.start_again();
+      co_await fixture.publish(1, 2);
     };
     auto both =
         gyre::when_all(orders.fetch(2, {.expires = 1h, .waits_for_all = true}), restart(test));
@@ -839,8 +839,8 @@ TEST_F(JetStream, EndsWhenTheClientIsClosed) {
     co_await test.create_stream();
     const consumer orders = co_await test.create_consumer();
     consumer_messages messages = orders.messages();
-    auto closing = [](client& closed) -> task<> {
-      closed.close();
+    auto closing = [](client& target) -> task<> {
+      target.close();
       co_return;
     };
     auto both = gyre::when_all(messages.next(), closing(test.bus));

@@ -267,8 +267,8 @@ TEST_F(KeyValue, AWatchEndsWithItsClient) {
   run([](KeyValue& test) -> task<> {
     const key_value settings = co_await test.make();
     key_value_watch watch = co_await settings.watch();
-    auto closing = [](client& closed) -> task<> {
-      closed.close();
+    auto closing = [](client& target) -> task<> {
+      target.close();
       co_return;
     };
     auto both = gyre::when_all(next_of(watch), closing(test.bus));

@@ -193,15 +193,15 @@ TEST_F(Service, LimitsHandlersAndWaitingRequests) {
     for (int each = 0; each < 9; ++each) {
       calls.push_back(code_of(call_service(test.caller, "slow", "x")));
     }
-    auto open_when_full = [](service& watched, gate& opened) -> task<> {
+    auto open_when_full = [](service& target, gate& barrier) -> task<> {
       // Handlers begin after their requests were counted.
-      while (watched.stats().at(0).requests < 9 || watched.stats().at(0).running < 2) {
+      while (target.stats().at(0).requests < 9 || target.stats().at(0).running < 2) {
         co_await gyre::sleep_for(0s);
       }
-      EXPECT_EQ(watched.stats().at(0).running, 2U);
-      EXPECT_EQ(watched.stats().at(0).waiting, 3U);
-      EXPECT_EQ(watched.stats().at(0).refused, 4U);
-      opened.open.set();
+      EXPECT_EQ(target.stats().at(0).running, 2U);
+      EXPECT_EQ(target.stats().at(0).waiting, 3U);
+      EXPECT_EQ(target.stats().at(0).refused, 4U);
+      barrier.open.set();
     };
     auto all = gyre::when_all(gyre::when_all(std::move(calls)), open_when_full(orders, door));
     const auto [codes, opened] = co_await std::move(all);
@@ -218,9 +218,9 @@ TEST_F(Service, LimitsTheBytesOfWaitingRequests) {
     orders.add_endpoint("slow", door.handler(), {.max_concurrent = 1, .max_bytes = 2500});
     co_await test.ready();
     const std::string text(1000, 'x');
-    auto open_when_full = [](service& watched, gate& opened) -> task<> {
-      while (watched.stats().at(0).requests < 3) co_await gyre::sleep_for(0s);
-      opened.open.set();
+    auto open_when_full = [](service& target, gate& barrier) -> task<> {
+      while (target.stats().at(0).requests < 3) co_await gyre::sleep_for(0s);
+      barrier.open.set();
     };
     auto all = gyre::when_all(code_of(call_service(test.caller, "slow", text)),
                               code_of(call_service(test.caller, "slow", text)),
@@ -344,18 +344,18 @@ TEST_F(Service, DrainServesWhatHasCome) {
     service orders = test.make();
     orders.add_endpoint("slow", door.handler(), {.max_concurrent = 1});
     co_await test.ready();
-    auto drain = [](Service& owner, service& drained, gate& opened) -> task<> {
-      while (drained.stats().at(0).requests < 3) co_await gyre::sleep_for(0s);
-      auto ended = gyre::when_all(drained.drain(), [](Service& late, gate& closed) -> task<> {
-        while (co_await error_of(late.caller.request("$SRV.PING.orders", {})) !=
+    auto drain = [](Service& owner, service& target, gate& barrier) -> task<> {
+      while (target.stats().at(0).requests < 3) co_await gyre::sleep_for(0s);
+      auto ended = gyre::when_all(target.drain(), [](Service& fixture, gate& latch) -> task<> {
+        while (co_await error_of(fixture.caller.request("$SRV.PING.orders", {})) !=
                errc::no_responders) {
         }
-        EXPECT_EQ(co_await error_of(call_service(late.caller, "slow", "late")),
+        EXPECT_EQ(co_await error_of(call_service(fixture.caller, "slow", "late")),
                   errc::no_responders);
-        closed.open.set();
-      }(owner, opened));
+        latch.open.set();
+      }(owner, barrier));
       co_await std::move(ended);
-      co_await drained.wait();
+      co_await target.wait();
     };
     auto all =
         gyre::when_all(text_of(call_service(test.caller, "slow", "1")),
@@ -375,10 +375,10 @@ TEST_F(Service, DrainStopsHandlersThatTakeTooLong) {
     service orders(test.bus, {.name = "orders", .version = "1.0.0", .drain_timeout = 10ms});
     orders.add_endpoint("slow", door.handler());
     co_await test.ready();
-    auto drain = [](service& drained, gate& watched) -> task<> {
-      co_await watched.entered.wait();
-      co_await drained.drain();
-      EXPECT_EQ(watched.stopped, 1U);
+    auto drain = [](service& target, gate& barrier) -> task<> {
+      co_await barrier.entered.wait();
+      co_await target.drain();
+      EXPECT_EQ(barrier.stopped, 1U);
     };
     auto both = gyre::when_all(code_of(call_service(test.caller, "slow", "")), drain(orders, door));
     const auto [code, drained] = co_await std::move(both);
@@ -392,9 +392,9 @@ TEST_F(Service, EndsWhenItIsDestroyed) {
     auto orders = std::make_optional(test.make());
     orders->add_endpoint("slow", door.handler());
     co_await test.ready();
-    auto destroy = [](std::optional<service>& destroyed, gate& watched) -> task<> {
-      co_await watched.entered.wait();
-      destroyed.reset();
+    auto destroy = [](std::optional<service>& owner, gate& barrier) -> task<> {
+      co_await barrier.entered.wait();
+      owner.reset();
     };
     auto both =
         gyre::when_all(code_of(call_service(test.caller, "slow", "")), destroy(orders, door));
@@ -410,8 +410,8 @@ TEST_F(Service, EndsWithItsClient) {
     service orders = test.make();
     orders.add_endpoint("greet", greet);
     co_await test.ready();
-    auto close = [](client& closed) -> task<> {
-      closed.close();
+    auto close = [](client& target) -> task<> {
+      target.close();
       co_return;
     };
     auto both = gyre::when_all(orders.wait(), close(test.bus));
@@ -518,9 +518,9 @@ TEST(ServicePermissions, TellsThatASubscriptionIsRefused) {
                      "authorization { users = [ { user: u, password: p, permissions: {\n"
                      "  subscribe: { allow: [\"_INBOX.>\", \"$SRV.>\"] } } } ] }\n");
   client bus(loop, server.address(), {.user = "u", .password = "p"});
-  auto test = [](client& refused) -> task<> {
-    co_await refused.connect();
-    service orders(refused, {.name = "orders", .version = "1.0.0"});
+  auto test = [](client& target) -> task<> {
+    co_await target.connect();
+    service orders(target, {.name = "orders", .version = "1.0.0"});
     orders.add_endpoint("greet", greet);
     EXPECT_EQ(co_await error_of(orders.wait()), errc::permission_denied);
   };

@@ -313,8 +313,8 @@ TEST_F(PostgresClient, AStopEndsACallAndCancelsItsStatement) {
     options.max_shared = 1;
     client db = test.connect(options);
     for (int each = 0; each < 3; ++each) {
-      EXPECT_EQ(co_await error_of([](client& used) -> task<> {
-                  co_await gyre::with_timeout(used.execute("select pg_sleep(600)"), 20ms);
+      EXPECT_EQ(co_await error_of([](client& target) -> task<> {
+                  co_await gyre::with_timeout(target.execute("select pg_sleep(600)"), 20ms);
                 }(db)),
                 std::errc::timed_out);
       // Would have to wait for ten minutes otherwise.
@@ -332,8 +332,8 @@ TEST_F(PostgresClient, BoundsCallsThatWait) {
     options.max_waiting = 2;
     client db = test.connect(options);
     co_await db.execute("select 1");
-    const auto call = [](client& used) -> task<std::error_code> {
-      co_return co_await error_of(used.execute("select 1"));
+    const auto call = [](client& target) -> task<std::error_code> {
+      co_return co_await error_of(target.execute("select 1"));
     };
     std::vector<task<std::error_code>> all;
     for (int each = 0; each < 6; ++each) all.push_back(call(db));
@@ -350,8 +350,8 @@ task<> expect_echoes(client& db, std::uint64_t seed, int count) {
   for (; count > 0; --count) {
     const auto number = static_cast<int>(random() % 1'000'000);
     const std::chrono::microseconds limit(random() % 400);
-    const auto call = [](client& used, int expected, std::chrono::microseconds time) -> task<> {
-      auto limited = gyre::with_timeout(used.query_one<int>("select $1::int", expected), time);
+    const auto call = [](client& target, int expected, std::chrono::microseconds time) -> task<> {
+      auto limited = gyre::with_timeout(target.query_one<int>("select $1::int", expected), time);
       EXPECT_EQ(co_await std::move(limited), expected);
     };
     const std::error_code error = co_await error_of(call(db, number, limit));
@@ -379,12 +379,12 @@ task<> count_commits(client& db, std::uint64_t seed, int count, int& commits) {
   gyre::detail::splitmix64 random(seed);
   for (; count > 0; --count) {
     const std::chrono::microseconds limit(random() % 3000);
-    const auto call = [](client& used, std::chrono::microseconds time) -> task<> {
+    const auto call = [](client& target, std::chrono::microseconds time) -> task<> {
       const auto body = [](transaction& tx) -> task<> {
         co_await tx.execute("insert into entry values ($1)", 1);
         co_await tx.execute("select pg_sleep(0.0005)");
       };
-      co_await gyre::with_timeout(used.transaction(body), time);
+      co_await gyre::with_timeout(target.transaction(body), time);
     };
     const std::error_code error = co_await error_of(call(db, limit));
     if (!error) ++commits;
@@ -466,9 +466,9 @@ TEST_F(PostgresClient, TellsThatAStatementMayHaveBeenExecuted) {
     co_await db.execute("select 1");
     client watcher = test.connect();
     auto both = gyre::when_all(error_of(db.execute("select pg_sleep(600)")),
-                               [](PostgresClient& killed, client& used) -> task<> {
-                                 co_await wait_for_sleepers(used, 1);
-                                 co_await killed.server.kill();
+                               [](PostgresClient& fixture, client& target) -> task<> {
+                                 co_await wait_for_sleepers(target, 1);
+                                 co_await fixture.server.kill();
                                }(test, watcher));
     const auto results = co_await std::move(both);
     EXPECT_EQ(std::get<0>(results), errc::connection_lost);
@@ -484,18 +484,18 @@ TEST_F(PostgresClient, CloseEndsCallsOfEveryKind) {
         error_of(db.execute("select pg_sleep(600)")),
         error_of(db.transaction(
             [](transaction& tx) -> task<> { co_await tx.execute("select pg_sleep(600)"); })),
-        [](client& used) -> task<std::error_code> {
-          auto session = co_await used.acquire_session();
+        [](client& target) -> task<std::error_code> {
+          auto session = co_await target.acquire_session();
           co_return co_await error_of(session.execute("select pg_sleep(600)"));
         }(db),
-        [](client& used) -> task<bool> {
-          auto news = co_await used.listen("news");
+        [](client& target) -> task<bool> {
+          auto news = co_await target.listen("news");
           const auto none = co_await news.next();
           co_return none.has_value();
         }(db),
-        [](client& used, client& other) -> task<> {
+        [](client& target, client& other) -> task<> {
           co_await wait_for_sleepers(other, 3);
-          used.close();
+          target.close();
         }(db, watcher));
     const auto results = co_await std::move(all);
     EXPECT_EQ(std::get<0>(results), gyre::io::errc::closed);

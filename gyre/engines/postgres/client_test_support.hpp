@@ -31,7 +31,7 @@ struct client_fixture : testing::Test {
     made.user = gyre::test::postgres_server::user();
     return made;
   }
-  client connect(const client_options& chosen) { return {loop, chosen}; }
+  client connect(const client_options& settings) { return {loop, settings}; }
   client connect() { return connect(options()); }
 };
 

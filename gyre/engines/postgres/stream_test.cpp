@@ -314,9 +314,9 @@ TEST_F(PostgresCopy, KeepsOtherStatementsFromItsConnection) {
   run([](PostgresCopy& test) -> task<> {
     client db = test.connect();
     co_await db.execute("create table number (value int)");
-    const auto is_refused = [](querier& used) -> task<bool> {
+    const auto is_refused = [](querier& target) -> task<bool> {
       try {
-        co_await used.execute("select 1");
+        co_await target.execute("select 1");
       } catch (const std::logic_error&) {
         co_return true;
       }
@@ -398,16 +398,16 @@ TEST_F(PostgresCopy, OutThatIsGivenUpEnds) {
           db.copy_out("copy (select repeat('x', 1000) from generate_series(1, 1000000)) to stdout");
       EXPECT_NE(co_await pieces.next(), nullptr);
     }
-    EXPECT_EQ(co_await error_of([](client& used) -> task<> {
-                auto pieces = used.copy_out(
+    EXPECT_EQ(co_await error_of([](client& target) -> task<> {
+                auto pieces = target.copy_out(
                     "copy (select 1/(10-i) from generate_series(1, 20) i) "
                     "to stdout");
                 while (co_await pieces.next() != nullptr) {
                 }
               }(db)),
               errc::division_by_zero);
-    EXPECT_EQ(co_await error_of([](client& used) -> task<> {
-                auto pieces = used.copy_out("select 1");
+    EXPECT_EQ(co_await error_of([](client& target) -> task<> {
+                auto pieces = target.copy_out("select 1");
                 while (co_await pieces.next() != nullptr) {
                 }
               }(db)),
@@ -500,8 +500,8 @@ TEST_F(PostgresSubscription, ListensAgainAfterAReconnectAndTellsTheGap) {
 TEST_F(PostgresSubscription, ItsConnectionEndsWithTheLastOne) {
   run([](PostgresSubscription& test) -> task<> {
     client db = test.connect();
-    const auto listeners = [](client& used) {
-      return used.query_one<int>(
+    const auto listeners = [](client& target) {
+      return target.query_one<int>(
           "select count(*) from pg_stat_activity where backend_type = 'client backend' and "
           "pid <> pg_backend_pid()");
     };
@@ -525,10 +525,10 @@ TEST_F(PostgresSubscription, ItsConnectionEndsWithTheLastOne) {
 TEST_F(PostgresSubscription, RefusesNamesThatCannotBe) {
   run([](PostgresSubscription& test) -> task<> {
     client db = test.connect();
-    const auto is_refused = [](client& used, std::string name,
+    const auto is_refused = [](client& target, std::string name,
                                gyre::postgres::subscription_options options) -> task<bool> {
       try {
-        static_cast<void>(co_await used.listen(std::move(name), options));
+        static_cast<void>(co_await target.listen(std::move(name), options));
       } catch (const std::invalid_argument&) {
         co_return true;
       }

@@ -227,8 +227,8 @@ TEST_F(PostgresTransaction, RunsAgainAfterASerializationFailure) {
     co_await make_table(db);
     constexpr int workers = 8;
     // Each reads, and writes what it has read plus one: without repetition additions are lost.
-    const auto increment = [](client& used) -> task<> {
-      co_await used.transaction(
+    const auto increment = [](client& target) -> task<> {
+      co_await target.transaction(
           [](transaction& tx) -> task<> {
             const int count =
                 co_await tx.query_one<int>("select count from counter where name = 'a'");
@@ -279,12 +279,12 @@ TEST_F(PostgresTransaction, RunsAgainAfterADeadlock) {
     co_await make_table(db);
     gyre::manual_reset_event first_has_a;
     gyre::manual_reset_event second_has_b;
-    const auto both_rows = [](client& used, std::string first, std::string second,
-                              gyre::manual_reset_event& mine,
+    const auto both_rows = [](client& target, std::string first, std::string second,
+                              gyre::manual_reset_event& own_event,
                               gyre::manual_reset_event& other) -> task<> {
-      co_await used.transaction([&](transaction& tx) -> task<> {
+      co_await target.transaction([&](transaction& tx) -> task<> {
         co_await add(tx, first, 1);
-        mine.set();
+        own_event.set();
         co_await other.wait();
         co_await add(tx, second, 1);
       });
@@ -377,9 +377,9 @@ TEST_F(PostgresTransaction, TellsThatItMayBeCommittedIfTheReplyIsLost) {
                                  ++runs;
                                  co_await tx.execute("insert into slow values (1)");
                                })),
-                               [](PostgresTransaction& killed, client& used) -> task<> {
-                                 co_await wait_for_sleepers(used, 1);
-                                 co_await killed.server.kill();
+                               [](PostgresTransaction& fixture, client& target) -> task<> {
+                                 co_await wait_for_sleepers(target, 1);
+                                 co_await fixture.server.kill();
                                }(test, watcher));
     const auto results = co_await std::move(both);
     EXPECT_EQ(std::get<0>(results), errc::commit_unknown);

@@ -121,8 +121,8 @@ TEST_F(RedisCache, SendsOneCommandForAllThatWait) {
     co_await cache.uncached().call<void>("SET", "a", 7);
     std::vector<task<>> all;
     for (int each = 0; each < 20; ++each) {
-      all.push_back([](cached_client& read) -> task<> {
-        EXPECT_EQ(co_await read.read<int>("GET", "a"), 7);
+      all.push_back([](cached_client& target) -> task<> {
+        EXPECT_EQ(co_await target.read<int>("GET", "a"), 7);
       }(cache));
     }
     co_await gyre::when_all(std::move(all));
@@ -208,11 +208,11 @@ TEST_F(RedisCache, AStoppedReadLeavesOthersWaiting) {
     co_await cache.uncached().call<void>("SET", "a", 7);
     test.server.pause();
     gyre::inplace_stop_source source;
-    auto stopping = [](RedisCache& stopped, cached_client& read,
+    auto stopping = [](RedisCache& fixture, cached_client& target,
                        gyre::inplace_stop_source& stop) -> task<> {
-      while (read.uncached().metrics().in_flight == 0) co_await gyre::yield();
+      while (target.uncached().metrics().in_flight == 0) co_await gyre::yield();
       stop.request_stop();
-      stopped.server.resume();
+      fixture.server.resume();
     };
     auto stopped = gyre::as_task(gyre::stop_when(cache.read<int>("GET", "a"), source.get_token()));
     auto all = gyre::when_all(error_of(std::move(stopped)), cache.read<int>("GET", "a"),
@@ -229,17 +229,17 @@ TEST_F(RedisCache, NeverKeepsAValueThatHasChanged) {
   run([](RedisCache& test) -> task<> {
     cached_client cache = test.connect();
     client other(test.loop, test.server.address());
-    auto write = [](client& writing, int& newest, bool& has_ended) -> task<> {
+    auto write = [](client& writer, int& newest, bool& has_ended) -> task<> {
       for (int value = 1; value <= 500; ++value) {
-        co_await writing.call<void>("SET", "a", value);
+        co_await writer.call<void>("SET", "a", value);
         newest = value;
       }
       has_ended = true;
     };
-    auto read = [](cached_client& reading, bool& has_ended) -> task<> {
+    auto read = [](cached_client& reader, bool& has_ended) -> task<> {
       int last = 0;
       while (!has_ended) {
-        const int value = (co_await reading.read<std::optional<int>>("GET", "a")).value_or(0);
+        const int value = (co_await reader.read<std::optional<int>>("GET", "a")).value_or(0);
         EXPECT_GE(value, last);
         last = value;
         co_await gyre::yield();
@@ -258,15 +258,15 @@ TEST(RedisCacheOfAnOldServer, FailsTheCalls) {
   gyre::loop loop;
   gyre::net::tcp_listener listener{loop,
                                    gyre::net::endpoint(gyre::net::ip_address::loopback_v4(), 0)};
-  gyre::sync_wait(loop, [](gyre::loop& own, gyre::net::tcp_listener& listening) -> task<> {
-    cached_client cache(own, listening.local_endpoint());
-    auto serve = [](gyre::net::tcp_listener& serving) -> task<> {
-      gyre::net::tcp_stream peer = co_await serving.accept();
+  gyre::sync_wait(loop, [](gyre::loop& executor, gyre::net::tcp_listener& server_socket) -> task<> {
+    cached_client cache(executor, server_socket.local_endpoint());
+    auto serve = [](gyre::net::tcp_listener& acceptor) -> task<> {
+      gyre::net::tcp_stream peer = co_await acceptor.accept();
       static_cast<void>(co_await peer.receive());
       co_await peer.write_all("-ERR unknown command `HELLO`\r\n");
       static_cast<void>(co_await gyre::as_result(peer.receive()));
     };
-    auto both = gyre::when_all(error_of(cache.read<text>("GET", "a")), serve(listening));
+    auto both = gyre::when_all(error_of(cache.read<text>("GET", "a")), serve(server_socket));
     const auto [error, served] = co_await std::move(both);
     EXPECT_EQ(error, errc::not_supported);
   }(loop, listener));

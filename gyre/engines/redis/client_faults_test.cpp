@@ -125,9 +125,9 @@ task<> echo_until_stopped(client& cache, std::size_t calls, unsigned seed, echo_
   for (std::size_t each = 0; each < calls; ++each) {
     const std::string text = std::to_string(seed) + ' ' + std::to_string(each);
     gyre::inplace_stop_source source;
-    auto stopping = [](gyre::inplace_stop_source& stopped, unsigned turns) -> task<> {
+    auto stopping = [](gyre::inplace_stop_source& stop_source, unsigned turns) -> task<> {
       for (; turns > 0; --turns) co_await gyre::yield();
-      stopped.request_stop();
+      stop_source.request_stop();
     };
     auto echoing = as_expected(
         gyre::as_task(gyre::stop_when(cache.call<std::string>("ECHO", text), source.get_token())));
@@ -167,8 +167,8 @@ TEST_F(RedisFaults, AStoppedSubscriptionLeavesTheConnectionToOthers) {
     EXPECT_EQ(co_await cache.call<std::string>("ECHO", "1"), "1");
     test.server.pause();
     gyre::inplace_stop_source source;
-    auto stopping = [](client& stopped, gyre::inplace_stop_source& stop) -> task<> {
-      co_await reach_flight(stopped, 1);
+    auto stopping = [](client& target, gyre::inplace_stop_source& stop) -> task<> {
+      co_await reach_flight(target, 1);
       stop.request_stop();
     };
     auto subscribing = gyre::as_result(
@@ -207,12 +207,12 @@ TEST_F(RedisFaults, OutputIsBoundedWhileTheServerIsStopped) {
     for (int each = 0; each < calls; ++each) {
       all.push_back(cache.call<void>("SET", each, std::string_view(value)));
     }
-    auto checking = [](client& checked, redis_server& resumed) -> task<> {
-      while (checked.metrics().in_flight + checked.metrics().waiting < calls) {
+    auto checking = [](client& target, redis_server& process) -> task<> {
+      while (target.metrics().in_flight + target.metrics().waiting < calls) {
         co_await gyre::yield();
       }
-      EXPECT_LE(checked.metrics().in_flight, 4U);
-      resumed.resume();
+      EXPECT_LE(target.metrics().in_flight, 4U);
+      process.resume();
     };
     all.push_back(checking(cache, test.server));
     co_await gyre::when_all(std::move(all));
@@ -225,9 +225,9 @@ TEST_F(RedisFaults, ClosingFailsCallsThatWaitForTheirTurn) {
     client cache = test.connect({.max_in_flight = 1});
     EXPECT_EQ(co_await cache.call<std::string>("ECHO", "1"), "1");
     test.server.pause();
-    auto closing = [](client& closed) -> task<> {
-      while (closed.metrics().waiting < 2) co_await gyre::yield();
-      closed.close();
+    auto closing = [](client& target) -> task<> {
+      while (target.metrics().waiting < 2) co_await gyre::yield();
+      target.close();
     };
     auto calls =
         gyre::when_all(error_of(cache.call<void>("PING")), error_of(cache.call<void>("PING")),
@@ -245,9 +245,9 @@ TEST_F(RedisFaults, DestroyedWithCallsInFlight) {
     auto cache = std::make_unique<client>(test.connect());
     EXPECT_EQ(co_await cache->call<std::string>("ECHO", "1"), "1");
     test.server.pause();
-    auto destroying = [](std::unique_ptr<client>& destroyed) -> task<> {
-      co_await reach_flight(*destroyed, 2);
-      destroyed.reset();
+    auto destroying = [](std::unique_ptr<client>& owner) -> task<> {
+      co_await reach_flight(*owner, 2);
+      owner.reset();
     };
     auto calls = gyre::when_all(error_of(cache->call<void>("PING")),
                                 error_of(cache->call<void>("PING")), destroying(cache));
@@ -342,14 +342,14 @@ TEST_F(RedisPeer, GarbageFailsTheCallsInFlight) {
         garbage{">2\r\n+subscribe\r\n+x\r\n", errc::bad_reply},
         garbage{"$99999999999\r\n", errc::reply_too_large},
         garbage{"$2\r\nabc\r\n", errc::bad_reply}}) {
-    run([](RedisPeer& test, garbage sent) -> task<> {
+    run([](RedisPeer& test, garbage reply) -> task<> {
       client cache = test.connect();
       auto both = gyre::when_all(
-          serve(test.listener, script(step{"HELLO", logged_in}, step{"PING", sent.bytes})),
+          serve(test.listener, script(step{"HELLO", logged_in}, step{"PING", reply.bytes})),
           error_of(cache.call<void>("PING")), error_of(cache.call<void>("PING")));
       const auto [rest, first, second] = co_await std::move(both);
-      EXPECT_EQ(first, sent.error) << sent.bytes;
-      EXPECT_EQ(second, sent.error) << sent.bytes;
+      EXPECT_EQ(first, reply.error) << reply.bytes;
+      EXPECT_EQ(second, reply.error) << reply.bytes;
     }(*this, each));
   }
 }
@@ -367,8 +367,8 @@ TEST_F(RedisPeer, SilenceFailsTheCallsInFlight) {
 TEST_F(RedisPeer, AnIdleConnectionIsChecked) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect({.ping_interval = 20ms});
-    auto calling = [](client& called) -> task<> {
-      EXPECT_EQ(co_await called.call<std::string>("ECHO", "x"), "x");
+    auto calling = [](client& target) -> task<> {
+      EXPECT_EQ(co_await target.call<std::string>("ECHO", "x"), "x");
     };
     std::vector<step> steps = script(step{"HELLO", logged_in}, step{"ECHO", "+x\r\n"},
                                      step{"PING\r\n", "+PONG\r\n"}, step{"PING\r\n", "x"});
@@ -380,14 +380,14 @@ TEST_F(RedisPeer, AnIdleConnectionIsChecked) {
 TEST_F(RedisPeer, MessagesBesideRepliesAreDropped) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();
-    auto serving = [](RedisPeer& served) -> task<> {
+    auto serving = [](RedisPeer& fixture) -> task<> {
       std::vector<step> steps =
           script(step{"HELLO", logged_in},
                  step{"ECHO", ">3\r\n+message\r\n+a\r\n+b\r\n>1\r\n+other\r\n>0\r\n+x\r\n"});
-      co_await serve(served.listener, std::move(steps));
+      co_await serve(fixture.listener, std::move(steps));
     };
-    auto calling = [](client called) -> task<> {
-      EXPECT_EQ(co_await called.call<std::string>("ECHO", "x"), "x");
+    auto calling = [](client target) -> task<> {
+      EXPECT_EQ(co_await target.call<std::string>("ECHO", "x"), "x");
     };
     auto both = gyre::when_all(serving(test), calling(std::move(cache)));
     co_await std::move(both);
@@ -397,13 +397,13 @@ TEST_F(RedisPeer, MessagesBesideRepliesAreDropped) {
 TEST_F(RedisPeer, APlainReplyConfirmsNoSubscription) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();
-    auto subscribing = [](client& subscribed) -> task<> {
-      static_cast<void>(co_await subscribed.subscribe("news"));
+    auto subscribing = [](client& target) -> task<> {
+      static_cast<void>(co_await target.subscribe("news"));
     };
-    auto serving = [](RedisPeer& served) -> task<> {
+    auto serving = [](RedisPeer& fixture) -> task<> {
       for (int each = 0; each < 3; ++each) {
         std::vector<step> steps = script(step{"HELLO", logged_in}, step{"SUBSCRIBE", "+OK\r\n"});
-        co_await serve(served.listener, std::move(steps));
+        co_await serve(fixture.listener, std::move(steps));
       }
     };
     auto both = gyre::when_all(error_of(subscribing(cache)), serving(test));
@@ -415,26 +415,26 @@ TEST_F(RedisPeer, APlainReplyConfirmsNoSubscription) {
 TEST_F(RedisPeer, ASubscriptionSurvivesARefusedLogin) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();
-    auto serving = [](RedisPeer& served) -> task<> {
+    auto serving = [](RedisPeer& fixture) -> task<> {
       const std::string confirmed = ">3\r\n+subscribe\r\n+news\r\n:1\r\n";
       {
-        gyre::net::tcp_stream peer = co_await served.listener.accept();
+        gyre::net::tcp_stream peer = co_await fixture.listener.accept();
         static_cast<void>(co_await peer.receive());
         co_await peer.write_all(std::string_view(logged_in));
         static_cast<void>(co_await peer.receive());
         co_await peer.write_all(confirmed);
       }
       {
-        gyre::net::tcp_stream peer = co_await served.listener.accept();
+        gyre::net::tcp_stream peer = co_await fixture.listener.accept();
         co_await peer.write_all(std::string_view("-ERR max number of clients reached\r\n"));
       }
       std::vector<step> steps =
           script(step{"HELLO", logged_in},
                  step{"SUBSCRIBE", confirmed + ">3\r\n+message\r\n+news\r\n+x\r\n"});
-      co_await serve(served.listener, std::move(steps));
+      co_await serve(fixture.listener, std::move(steps));
     };
-    auto following = [](client followed) -> task<> {
-      subscription news = co_await followed.subscribe("news");
+    auto following = [](client target) -> task<> {
+      subscription news = co_await target.subscribe("news");
       const auto message = co_await news.next();
       EXPECT_EQ(message->text, "x");
       EXPECT_TRUE(message->follows_gap);
@@ -447,8 +447,8 @@ TEST_F(RedisPeer, ASubscriptionSurvivesARefusedLogin) {
 TEST_F(RedisPeer, AnEndWithinTheLoginFailsTheCallsThatWait) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();
-    auto closing = [](RedisPeer& served) -> task<> {
-      gyre::net::tcp_stream peer = co_await served.listener.accept();
+    auto closing = [](RedisPeer& fixture) -> task<> {
+      gyre::net::tcp_stream peer = co_await fixture.listener.accept();
       peer.close();
     };
     auto both = gyre::when_all(closing(test), error_of(cache.call<void>("PING")));
@@ -460,8 +460,8 @@ TEST_F(RedisPeer, AnEndWithinTheLoginFailsTheCallsThatWait) {
 TEST_F(RedisPeer, RepliesInSmallPieces) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();
-    auto serving = [](RedisPeer& served) -> task<> {
-      gyre::net::tcp_stream peer = co_await served.listener.accept();
+    auto serving = [](RedisPeer& fixture) -> task<> {
+      gyre::net::tcp_stream peer = co_await fixture.listener.accept();
       static_cast<void>(co_await peer.receive());
       for (const char each : std::string_view("%1\r\n+server\r\n+redis\r\n")) {
         co_await peer.write_all(std::string_view(&each, 1));
@@ -473,8 +473,8 @@ TEST_F(RedisPeer, RepliesInSmallPieces) {
         co_await gyre::yield();
       }
     };
-    auto calling = [](client& called) -> task<> {
-      const auto pair = co_await called.call<std::pair<std::string, int>>("X");
+    auto calling = [](client& target) -> task<> {
+      const auto pair = co_await target.call<std::pair<std::string, int>>("X");
       EXPECT_EQ(pair, std::pair(std::string("a\r\n", 3), 7));
     };
     auto both = gyre::when_all(serving(test), calling(cache));
@@ -485,11 +485,11 @@ TEST_F(RedisPeer, RepliesInSmallPieces) {
 TEST_F(RedisPeer, AnOldServerIsSpokenToInResp2) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect({.password = "secret", .name = "me", .database = 2});
-    auto calling = [](client called) -> task<> {
-      EXPECT_EQ(co_await called.call<std::optional<std::string>>("GET", "a"), std::nullopt);
-      const auto map = co_await called.call<std::map<std::string, int>>("HGETALL", "b");
+    auto calling = [](client target) -> task<> {
+      EXPECT_EQ(co_await target.call<std::optional<std::string>>("GET", "a"), std::nullopt);
+      const auto map = co_await target.call<std::map<std::string, int>>("HGETALL", "b");
       EXPECT_EQ(map, (std::map<std::string, int>{{"x", 1}}));
-      auto subscribing = as_expected(called.subscribe("news"));
+      auto subscribing = as_expected(target.subscribe("news"));
       const auto news = co_await std::move(subscribing);
       EXPECT_EQ(news.error(), errc::not_supported);
     };

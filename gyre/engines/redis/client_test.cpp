@@ -175,8 +175,8 @@ TEST_F(RedisClient, DropsTheReplyOfAStoppedCall) {
     gyre::inplace_stop_source source;
     auto stopped =
         gyre::as_task(gyre::stop_when(cache.call<void>("GET", "text"), source.get_token()));
-    auto stopping = [](gyre::inplace_stop_source& requested) -> task<> {
-      requested.request_stop();
+    auto stopping = [](gyre::inplace_stop_source& stop_source) -> task<> {
+      stop_source.request_stop();
       co_return;
     };
     auto both = gyre::when_all(error_of(std::move(stopped)), stopping(source));
@@ -193,9 +193,9 @@ TEST_F(RedisClient, FailsCallsInFlightWhenTheServerIsKilled) {
     client cache = test.connect();
     EXPECT_EQ(co_await cache.call<std::string>("PING"), "PONG");
     test.server.pause();
-    auto kill = [](redis_server& killed, client& cut_off) -> task<> {
-      co_await flushed(cut_off, 2);
-      co_await killed.kill();
+    auto kill = [](redis_server& process, client& target) -> task<> {
+      co_await flushed(target, 2);
+      co_await process.kill();
     };
     auto calls = gyre::when_all(error_of(cache.call<void>("INCR", "a")),
                                 error_of(cache.call<void>("INCR", "a")), kill(test.server, cache));
@@ -214,10 +214,10 @@ TEST_F(RedisClient, RepeatsIdempotentCalls) {
     client cache = test.connect({.max_connect_attempts = 1000});
     EXPECT_EQ(co_await cache.call<std::string>("PING"), "PONG");
     test.server.pause();
-    auto restart = [](redis_server& restarted, client& cut_off) -> task<> {
-      co_await flushed(cut_off, 1);
-      co_await restarted.kill();
-      co_await restarted.start_again();
+    auto restart = [](redis_server& process, client& target) -> task<> {
+      co_await flushed(target, 1);
+      co_await process.kill();
+      co_await process.start_again();
     };
     auto calls =
         gyre::when_all(cache.call_idempotent<int>("EXISTS", "a"), restart(test.server, cache));

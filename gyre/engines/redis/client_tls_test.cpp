@@ -106,10 +106,10 @@ TEST_F(RedisTls, FailsCallsInFlightWhenTheServerIsKilled) {
     client cache = test.connect({.tls = tls_context::client(trusting())});
     EXPECT_EQ(co_await cache.call<std::string>("PING"), "PONG");
     test.server->pause();
-    auto kill = [](redis_server& killed, client& cut_off) -> task<> {
-      while (cut_off.metrics().in_flight == 0) co_await gyre::yield();
+    auto kill = [](redis_server& process, client& target) -> task<> {
+      while (target.metrics().in_flight == 0) co_await gyre::yield();
       co_await gyre::sleep_for(1ms);  // until the output of the present turn was sent
-      co_await killed.kill();
+      co_await process.kill();
     };
     auto both = gyre::when_all(error_of(cache.call<void>("INCR", "a")), kill(*test.server, cache));
     const auto [error, killed] = co_await std::move(both);

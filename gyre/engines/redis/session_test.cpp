@@ -57,15 +57,15 @@ TEST_F(RedisSession, WaitsInTheServerWhileTheClientGoesOn) {
     client cache = test.connect();
     client impatient = test.connect({.reply_timeout = 2s});
     session own = co_await impatient.open_session();
-    auto push = [](client& pushing) -> task<> {
+    auto push = [](client& target) -> task<> {
       // Longer than the time limit of other replies.
       int blocked = 0;
       const auto begin = std::chrono::steady_clock::now();
       while (blocked == 0 || std::chrono::steady_clock::now() - begin < 4s) {
-        const auto info = co_await pushing.call<std::string>("INFO", "clients");
+        const auto info = co_await target.call<std::string>("INFO", "clients");
         blocked = info.contains("blocked_clients:1") ? 1 : 0;
       }
-      co_await pushing.call<void>("RPUSH", "jobs", "first");
+      co_await target.call<void>("RPUSH", "jobs", "first");
     };
     auto both = gyre::when_all(own.call<popped>("BLPOP", "jobs", 0), push(cache));
     const auto [job, pushed] = co_await std::move(both);
@@ -154,13 +154,13 @@ TEST_F(RedisSession, AStopEndsTheSessionAndFreesTheServer) {
     client cache = test.connect();
     session own = co_await cache.open_session();
     gyre::inplace_stop_source source;
-    auto stopping = [](client& observer, gyre::inplace_stop_source& stopped) -> task<> {
+    auto stopping = [](client& observer, gyre::inplace_stop_source& stop_source) -> task<> {
       bool is_blocked = false;
       while (!is_blocked) {
         const auto info = co_await observer.call<std::string>("INFO", "clients");
         is_blocked = info.contains("blocked_clients:1");
       }
-      stopped.request_stop();
+      stop_source.request_stop();
     };
     auto popping =
         gyre::as_task(gyre::stop_when(own.call<popped>("BLPOP", "jobs", 0), source.get_token()));

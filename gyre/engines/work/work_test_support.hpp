@@ -52,8 +52,8 @@ struct work_test : testing::Test {
   /// Runs `body()` while the worker runs, and drains it at the end.
   template <class Body>
   static task<> with_worker(work::worker& worker, Body body) {
-    co_await with_scope([&](scope& running) -> task<> {
-      running.spawn(worker.run());
+    co_await with_scope([&](scope& workers) -> task<> {
+      workers.spawn(worker.run());
       std::exception_ptr error;
       try {
         co_await body();

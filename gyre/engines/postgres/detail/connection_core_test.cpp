@@ -393,8 +393,8 @@ TEST_F(PostgresConnection, GoesOnPreparingWhenACallIsStopped) {
     auto stopped = gyre::as_task(
         gyre::stop_when(connection_core::prepare(core, "select 2"), source.get_token()));
     auto other = connection_core::prepare(core, "select 2");
-    auto stopping = [](gyre::inplace_stop_source& requested) -> task<> {
-      requested.request_stop();
+    auto stopping = [](gyre::inplace_stop_source& stop_source) -> task<> {
+      stop_source.request_stop();
       co_return;
     };
     auto all = gyre::when_all(error_of(std::move(stopped)), std::move(other), stopping(source));

@@ -71,9 +71,9 @@ template <class T>
 task<bool> stop_after(task<T> call, gyre::duration delay) {
   gyre::inplace_stop_source source;
   auto stopped = gyre::as_task(gyre::stop_when(std::move(call), source.get_token()));
-  auto stopping = [](gyre::inplace_stop_source& requested, gyre::duration length) -> task<> {
+  auto stopping = [](gyre::inplace_stop_source& stop_source, gyre::duration length) -> task<> {
     if (length > 0ms) co_await gyre::sleep_for(length);
-    requested.request_stop();
+    stop_source.request_stop();
   };
   auto both = gyre::when_all(error_of(std::move(stopped)), stopping(source, delay));
   const auto [error, done] = co_await std::move(both);
@@ -114,8 +114,8 @@ TEST_F(PostgresFailures, LetsARequestOfACancelledStatementEnd) {
     core->cancel(request);
     co_await request.wait();
     EXPECT_FALSE(request.was_lost());
-    auto result = [](const sent_request& ended) -> task<statement_result> {
-      co_return ended.result();
+    auto result = [](const sent_request& call) -> task<statement_result> {
+      co_return call.result();
     };
     EXPECT_EQ(co_await error_of(result(request)), errc::query_canceled);
     EXPECT_EQ(core->in_flight(), 0U);
@@ -335,8 +335,8 @@ TEST_F(PostgresFailures, EndsStatementsWhenItIsClosed) {
   run([](PostgresFailures& test) -> task<> {
     const auto core = test.connect();
     co_await run_statement(core, "select 1");
-    auto closing = [](connection_core& closed) -> task<> {
-      closed.close();
+    auto closing = [](connection_core& target) -> task<> {
+      target.close();
       co_return;
     };
     auto both = gyre::when_all(error_of(run_script(core, "select pg_sleep(1000)")), closing(*core));

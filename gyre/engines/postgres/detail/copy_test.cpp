@@ -135,20 +135,20 @@ TEST_F(PostgresWireCopy, IsBoundedByTheServer) {
     test.server.pause();
     const std::string row = std::string(65'535, '0') + "\n";
     std::size_t sent = 0;
-    auto write_on = [](PostgresWireCopy& running, const std::string& part,
+    auto write_on = [](PostgresWireCopy& fixture, const std::string& part,
                        std::size_t& count) -> task<> {
       for (; count < 1000; ++count) {
-        running.core->copy_data(bytes_of(part));
-        co_await running.core->writable();
+        fixture.core->copy_data(bytes_of(part));
+        co_await fixture.core->writable();
       }
     };
-    auto resume_later = [](PostgresWireCopy& running, std::size_t& count) -> task<> {
+    auto resume_later = [](PostgresWireCopy& fixture, std::size_t& count) -> task<> {
       for (std::size_t last = 0; last != count || count == 0;) {
         last = count;
         co_await gyre::sleep_for(20ms);
       }
       EXPECT_LT(count, 100U);
-      running.server.resume();
+      fixture.server.resume();
     };
     auto both = gyre::when_all(write_on(test, row, sent), resume_later(test, sent));
     co_await std::move(both);

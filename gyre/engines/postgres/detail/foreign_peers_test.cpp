@@ -94,8 +94,8 @@ struct PostgresPeer : testing::Test {
   }
   // The error of `call`, while the peer serves.
   template <class T>
-  std::error_code error_during(task<> serving, task<T> call) {
-    auto both = gyre::when_all(std::move(serving), error_of(close_after(std::move(call))));
+  std::error_code error_during(task<> service, task<T> call) {
+    auto both = gyre::when_all(std::move(service), error_of(close_after(std::move(call))));
     return std::get<1>(gyre::sync_wait(loop, std::move(both)));
   }
   template <class T>
@@ -114,7 +114,7 @@ struct strange_bytes {
   errc error = errc::bad_message;
 };
 
-void PrintTo(const strange_bytes& printed, std::ostream* out) { *out << printed.name; }
+void PrintTo(const strange_bytes& value, std::ostream* stream) { *stream << value.name; }
 
 struct PostgresLoginPeer : PostgresPeer, testing::WithParamInterface<strange_bytes> {};
 
@@ -174,13 +174,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(PostgresPeer, IsGivenUpForMessagesThatNobodyAskedFor) {
   gyre::sync_wait(loop, [](PostgresPeer& test) -> task<> {
-    auto two_replies = [](PostgresPeer& running) -> task<> {
-      const auto first = co_await run_script(running.core, "select 1");
+    auto two_replies = [](PostgresPeer& fixture) -> task<> {
+      const auto first = co_await run_script(fixture.core, "select 1");
       EXPECT_THAT(first.rows, ElementsAre(ElementsAre("x")));
-      while (running.core->is_ready()) {
-        co_await error_of(run_script(running.core, "select 2"));
+      while (fixture.core->is_ready()) {
+        co_await error_of(run_script(fixture.core, "select 2"));
       }
-      running.core->close();
+      fixture.core->close();
     };
     const std::string reply = row_bytes("x") + tag_bytes("SELECT 1") + ready_bytes();
     auto parts = gyre::test::texts(login_bytes(), reply + row_bytes("y"));
@@ -191,10 +191,10 @@ TEST_F(PostgresPeer, IsGivenUpForMessagesThatNobodyAskedFor) {
 
 TEST_F(PostgresPeer, PreparesFromItsDescription) {
   gyre::sync_wait(loop, [](PostgresPeer& test) -> task<> {
-    auto call = [](PostgresPeer& running) -> task<> {
-      const auto result = co_await run_statement(running.core, "select 1");
+    auto call = [](PostgresPeer& fixture) -> task<> {
+      const auto result = co_await run_statement(fixture.core, "select 1");
       EXPECT_THAT(result.rows, ElementsAre(ElementsAre("x")));
-      running.core->close();
+      fixture.core->close();
     };
     const std::string reply =
         server_bytes('2') + row_bytes("x") + tag_bytes("SELECT 1") + ready_bytes();

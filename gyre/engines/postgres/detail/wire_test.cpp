@@ -175,7 +175,7 @@ TEST(PostgresMessageWriter, WritesEachMessage) {
   EXPECT_EQ(take(), raw("P\0\0\0\x0bg1\0x\0\0\0"));
   writer.describe_statement("g1");
   EXPECT_EQ(take(), raw("D\0\0\0\x08Sg1\0"));
-  writer.bind("p", "g1", [](gyre::io::buffer& to) { to.append("VALUES"); }, bytes_of("F"));
+  writer.bind("p", "g1", [](gyre::io::buffer& target) { target.append("VALUES"); }, bytes_of("F"));
   EXPECT_EQ(take(), raw("B\0\0\0\x10p\0g1\0VALUESF"));
   writer.bind_unnamed();
   EXPECT_EQ(take(), raw("B\0\0\0\x0c\0\0\0\0\0\0\0\0"));
