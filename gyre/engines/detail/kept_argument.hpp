@@ -10,8 +10,8 @@
 
 namespace gyre::engines::detail {
 
-/// How a call keeps an argument until it is sent: texts that are lvalues as views, numbers and
-/// temporaries by value, and other lvalues by reference.
+/// The form in which a call keeps an argument until it is sent: texts that are lvalues as views,
+/// numbers and temporaries by value, and other lvalues by reference.
 template <class Argument>
 struct kept_argument {
   using value = std::remove_cvref_t<Argument>;
@@ -24,7 +24,7 @@ struct kept_argument {
 template <class Argument>
 using kept_argument_t = typename kept_argument<Argument>::type;
 
-/// The arguments, as a coroutine keeps them.
+/// Returns the arguments in the form in which a coroutine keeps them.
 template <class... Arguments>
 std::tuple<kept_argument_t<Arguments>...> keep(Arguments&&... arguments) {
   return std::tuple<kept_argument_t<Arguments>...>(std::forward<Arguments>(arguments)...);

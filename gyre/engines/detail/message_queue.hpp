@@ -49,7 +49,7 @@ class message_queue {
     co_return std::nullopt;
   }
 
-  /// The next message follows a gap.
+  /// Marks the next message as one that follows a gap.
   void note_gap() noexcept { has_gap_ = true; }
   /// After the messages that wait, next() throws `error`, if it is not null.
   void end(std::exception_ptr error = nullptr) noexcept {

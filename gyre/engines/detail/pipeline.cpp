@@ -34,8 +34,8 @@ net::tcp_client_options options_of_client(net::tcp_client_options options,
   // Admission bounds the output: a request may be larger than a limit of bytes.
   options.connections.output_limit = std::numeric_limits<std::size_t>::max() / 2;
   options.connections.input_limit = std::numeric_limits<std::size_t>::max() / 2;
-  options.connections.message_timeout = duration::zero();  // reply_timeout limits it
-  options.connections.keep_alive = true;                   // for patient requests
+  options.connections.message_timeout = duration::zero();  // reply_timeout limits the silence
+  options.connections.keep_alive = true;                   // finds a dead peer of patient requests
   return options;
 }
 
@@ -255,7 +255,7 @@ void pipeline::fail(std::error_code error, std::string_view text) noexcept {
   try {
     end_text_ = text;
   } catch (...) {
-    end_text_.clear();  // without memory the message is shorter
+    end_text_.clear();  // the message is shorter without memory
   }
   failed->abort(error);
 }

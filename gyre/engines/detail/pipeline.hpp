@@ -95,9 +95,9 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Whether the login is done, and the connection has not ended.
   bool is_ready() const noexcept { return state_ == state::ready; }
   bool is_closed() const noexcept { return state_ == state::closed; }
-  /// Calls that wait in admit().
+  /// The number of calls that wait in admit().
   std::size_t waiting() const noexcept { return waiting_; }
-  /// The client and the server, for messages.
+  /// Returns the names of the client and the server, for messages.
   std::string describe() const;
 
   // --- For calls ---
@@ -109,7 +109,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   [[nodiscard]] task<> admit();
   /// The output, to which one request is appended after it was admitted.
   io::buffer& output() noexcept { return output_; }
-  /// Where the output ends, counted from the connection's first byte.
+  /// Returns the end of the output, counted from the connection's first byte.
   std::uint64_t position() const noexcept { return flushed_ + output_.size(); }
   /// Makes memory for entries, so that to enter them cannot fail. Throws std::bad_alloc.
   void reserve_entries(std::size_t count);
@@ -141,7 +141,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   virtual void ping() = 0;
   /// The connection has ended, and its requests have failed.
   virtual void connection_ended() noexcept {}
-  /// Whether it stays connected even if no call needs that.
+  /// Whether the pipeline stays connected even if no call needs that.
   virtual bool needs_connection() const noexcept { return false; }
   /// Whether the server owes a byte, so that `reply_timeout` counts. Called while requests are in
   /// flight.
@@ -162,7 +162,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Enters a request of the protocol itself, which needs no admission. Throws std::bad_alloc.
   std::uint64_t enter_own(pending_reply* request, std::uint64_t position);
   /// Flushes the output after the tasks that wait in the loop now, or at once if there is much of
-  /// it. For bytes that belong to a request entered before.
+  /// it. The bytes belong to a request that was entered before.
   void request_flush() noexcept;
   /// Waits until the kernel has taken most of the output. Returns also when the connection has
   /// ended. Errors: operation_cancelled.
@@ -213,11 +213,11 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   const pipeline_options options_;
   state state_ = state::idle;
   std::shared_ptr<attempt> attempt_;
-  steady_time earliest_attempt_ = steady_time::min();  // after a refused login
+  steady_time earliest_attempt_ = steady_time::min();  // when a refused login may be repeated
   std::exception_ptr refusal_;
-  std::size_t failed_attempts_ = 0;  // in a row
+  std::size_t failed_attempts_ = 0;  // the failed attempts in a row
   std::exception_ptr end_error_;     // of calls after the end; null: io::errc::not_open
-  std::error_code end_reason_;       // of the connection, if fail() ends it
+  std::error_code end_reason_;       // why fail() ends the connection
   std::string end_text_;
   io::buffer output_;
   std::uint64_t flushed_ = 0;  // bytes that were passed to the connection
@@ -232,7 +232,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   steady_time last_input_ = steady_time::min();
   bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;
-  timer retry_timer_;  // after a refused login
+  timer retry_timer_;  // runs after a refused login
   posted_flush posted_flush_;
   std::optional<net::tcp_client> client_;
 };

@@ -25,7 +25,7 @@ class posted_flush {
         flush(static_cast<Owner&>(*locked));
       });
     } catch (...) {
-      is_posted_ = false;  // without memory for a task
+      is_posted_ = false;  // there is no memory for a task
     }
     if (!is_posted_) flush(owner);
   }

@@ -19,7 +19,7 @@ namespace {
 
 using detail::client_core;
 
-// For a reply whose code is no number.
+// The code of a reply whose code is no number.
 constexpr int unknown_code = 500;
 
 task<message> call(std::shared_ptr<client_core> bus, std::string_view subject, payload_view payload,
@@ -48,7 +48,7 @@ task<std::vector<service_info>> find(std::shared_ptr<client_core> bus, std::stri
     if (!reply && reply.error() != time_limit_errc::expired) {
       throw std::system_error(reply.error(), subject);
     }
-    if (!reply || !*reply || (*reply)->status() != 0) break;  // 503: there is none
+    if (!reply || !*reply || (*reply)->status() != 0) break;  // 503: no service is there
     if (auto info = detail::read_info_reply((*reply)->text())) found.push_back(std::move(*info));
   }
   co_return found;

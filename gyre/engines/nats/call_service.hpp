@@ -34,7 +34,7 @@ struct find_options {
 };
 
 /// Finds the instances of all services, or of those of one name, by $SRV.INFO. Replies that do not
-/// follow the service protocol are left out. None if nobody replies.
+/// follow the service protocol are left out. The result is empty if nobody replies.
 ///
 /// Lifetime: the arguments must outlive the await.
 /// Errors: those of client::publish(); std::invalid_argument for a name that is none.

@@ -82,7 +82,8 @@ class client {
   /// output waits.
   [[nodiscard]] task<> publish(std::string_view subject, payload_view payload,
                                publish_options options = {});
-  /// As publish(), without waiting. False if publish() would wait; the client connects, if need be.
+  /// Publishes as publish() does, but never waits. Returns false if publish() would wait; the
+  /// client then connects, if need be.
   [[nodiscard]] bool try_publish(std::string_view subject, payload_view payload,
                                  const publish_options& options = {});
   /// Waits until the server has received all that was published before.

@@ -43,7 +43,7 @@ struct client_options {
   bool ignore_discovered_servers = false;
   /// Whether to try the servers in random order, so that many clients spread over a cluster.
   bool shuffle_servers = true;
-  /// Servers of the cluster that are kept in mind.
+  /// The servers of the cluster that the client remembers.
   std::size_t max_servers = 64;
   /// Whether the client's own subscriptions get messages that the client publishes.
   bool echo = true;
@@ -60,7 +60,7 @@ struct client_options {
   /// errc::message_too_large.
   std::size_t max_message = std::size_t{64} << 20;
   /// Bytes of output that wait for the kernel, above which publish() waits; one message more may
-  /// wait. Above it the server's PINGs are not answered.
+  /// wait. Above this size the server's PINGs are not answered.
   std::size_t high_water = std::size_t{1} << 20;
   /// Bytes of messages that are kept while the client reconnects; above them publish() waits. 0:
   /// publish() waits for the connection.
@@ -92,17 +92,17 @@ struct client_options {
 struct client_metrics {
   std::size_t in_flight = 0;      ///< requests whose replies have not come
   std::size_t waiting = 0;        ///< calls that wait: see client_options::max_waiting
-  std::size_t subscriptions = 0;  ///< that get messages
+  std::size_t subscriptions = 0;  ///< subscriptions that get messages
   std::size_t kept_bytes = 0;     ///< output that is kept for the next connection
-  std::size_t servers = 0;        ///< that are known
+  std::size_t servers = 0;        ///< servers that the client knows
   std::uint64_t connected = 0;    ///< logins that succeeded
   std::uint64_t published = 0;    ///< messages, requests included
   std::uint64_t published_bytes = 0;
   std::uint64_t received = 0;  ///< messages, replies included
   std::uint64_t received_bytes = 0;
   std::uint64_t dropped = 0;        ///< messages for which a queue had no room
-  std::uint64_t late_replies = 0;   ///< of requests that do not wait any more
-  std::uint64_t server_errors = 0;  ///< -ERR of servers
+  std::uint64_t late_replies = 0;   ///< replies to requests that wait no more
+  std::uint64_t server_errors = 0;  ///< errors (-ERR) that servers have sent
 };
 
 }  // namespace gyre::nats

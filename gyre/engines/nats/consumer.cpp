@@ -31,15 +31,15 @@ using detail::pull_status;
 
 // The client waits longer than the server, which tells of the end.
 constexpr std::chrono::nanoseconds reply_time = 5s;
-// Before a request is sent again that the server could not accept.
+// The time before a request that the server could not accept is sent again.
 constexpr std::chrono::nanoseconds fetch_pause = 100ms;
 // A fetch that waits longer sends several requests.
 constexpr std::chrono::nanoseconds longest_request = 1h;
-// How often a wait looks for a new connection, on which the server does not know the request.
+// The interval in which a wait looks for a new connection, whose server does not know the request.
 constexpr std::chrono::nanoseconds look_interval = 1s;
 constexpr std::size_t max_fetch = 1'000'000;
 
-// One call of fetch(): a subscription of its own, and mostly one request.
+// A call of fetch(): a subscription of its own, and mostly one request.
 class fetch_call {
  public:
   fetch_call(std::shared_ptr<jetstream_core> core, std::string request_subject,

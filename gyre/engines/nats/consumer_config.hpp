@@ -42,14 +42,14 @@ enum class replay_policy : unsigned char {
 
 /// Settings of a pull consumer.
 struct consumer_config {
-  /// Empty: the server makes a name. No '.', '*', '>', '/', '\' or space.
+  /// The name of the consumer; empty: the server makes one. No '.', '*', '>', '/', '\' or space.
   std::string name = {};
   std::string description = {};
-  /// Whether it stays when it is not used; only one with a name can. Otherwise it is deleted after
-  /// `inactive_threshold`.
+  /// Whether the consumer stays when nobody uses it, which needs a name. Otherwise it is deleted
+  /// after `inactive_threshold`.
   bool is_durable = true;
-  /// Deletes it when no client has asked for messages for so long; zero: never if it is durable,
-  /// and otherwise after 5 s.
+  /// The time without a client's request for messages after which the server deletes the consumer;
+  /// zero: never if it is durable, and otherwise 5 s.
   duration inactive_threshold = duration::zero();
 
   deliver_policy deliver = deliver_policy::all;
@@ -64,8 +64,8 @@ struct consumer_config {
   ack_policy ack = ack_policy::each;
   /// A message that is not acknowledged within this time is delivered again; zero: 30 s.
   duration ack_wait = duration::zero();
-  /// Instead of `ack_wait`, the times after the first, the second delivery and so on. The last one
-  /// holds for all further ones.
+  /// The times to wait after the first, the second delivery and so on, instead of `ack_wait`. The
+  /// last one holds for all further ones.
   std::vector<duration> backoff = {};
   /// Deliveries of a message, the first included, after which the server gives it up.
   std::optional<std::uint64_t> max_deliveries = std::nullopt;
@@ -73,17 +73,18 @@ struct consumer_config {
   /// more are delivered; unset: 1000.
   std::optional<std::uint64_t> max_ack_pending = std::nullopt;
 
-  /// Limits of clients' requests for messages.
+  /// These limit the requests of clients for messages.
   std::optional<std::uint32_t> max_waiting = std::nullopt;  ///< requests; unset: 512
   std::optional<std::uint32_t> max_request_messages = std::nullopt;
   std::optional<std::uint32_t> max_request_bytes = std::nullopt;
   duration max_request_expires = duration::zero();
 
-  /// Servers that store its state; zero: as many as store the stream.
+  /// The number of servers that store the consumer's state; zero: as many as store the stream.
   unsigned replicas = 0;
-  /// Keeps its state in memory, even if the stream is in files.
+  /// Whether the servers keep the state in memory, even if the stream is in files.
   bool memory_storage = false;
-  /// For the user. Keys that begin with "_nats" are the server's.
+  /// Pairs for the user, which the server only stores. Keys that begin with "_nats" are the
+  /// server's.
   std::map<std::string, std::string> metadata = {};
 };
 

@@ -28,8 +28,8 @@ class pull_reader;
 /// the messages again.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
-/// Lifetime: may outlive the consumer and the client. Must not be moved or destroyed while a
-/// coroutine waits. Messages that wait in it when it is destroyed are delivered again after
+/// Lifetime: may outlive the consumer and the client. The object must not be moved or destroyed
+/// while a coroutine waits. Messages that wait in it when it is destroyed are delivered again after
 /// ack_wait.
 /// Errors: of next(): jetstream_errc::consumer_deleted, pull_refused, message_too_large; those of
 /// client::publish(). After an error, next() may be called again. std::logic_error for one that was
@@ -44,9 +44,9 @@ class consumer_messages {
   /// Waits for the next message, without a limit; nothing after the client was closed or
   /// client::drain() has ended. A wait that is stopped loses no message.
   [[nodiscard]] task<std::optional<jetstream_message>> next();
-  /// The next message, if one has come.
+  /// Returns the next message, if one has come.
   [[nodiscard]] std::optional<jetstream_message> try_next();
-  /// How often the server was silent for two heartbeats.
+  /// Returns how often the server was silent for two heartbeats.
   [[nodiscard]] std::uint64_t missed_heartbeats() const noexcept;
 
  private:

@@ -57,12 +57,12 @@ std::errc condition_of(errc code) noexcept {
   }
 }
 
-// Beginnings of the texts, in lower case.
+// The beginnings of servers' texts, in lower case, and their codes.
 constexpr std::array<std::pair<std::string_view, errc>, 15> server_texts = {{
     {"authorization violation", errc::authorization_violation},
     {"authorization timeout", errc::no_reply},
     {"authentication timeout", errc::no_reply},
-    {"user authentication", errc::authorization_violation},  // expired, revoked
+    {"user authentication", errc::authorization_violation},  // the rest: expired, revoked
     {"account authentication", errc::authorization_violation},
     {"permissions violation", errc::permission_denied},
     {"secure connection - tls required", errc::tls_required},

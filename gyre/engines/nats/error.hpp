@@ -14,7 +14,7 @@ namespace gyre::nats {
 /// Errors of a client, and the kinds of errors that a server reports. The values from 100 on belong
 /// to JetStream and services.
 enum class errc {
-  // The connection.
+  // Errors of the connection.
 
   /// The connection ended before the reply came: the message may have reached others, or not;
   /// std::errc::connection_reset.
@@ -36,22 +36,22 @@ enum class errc {
   payload_too_large = 12,
   /// The server is older than 2.2, and knows no headers; std::errc::operation_not_supported.
   headers_not_supported = 13,
-  /// client::drain() has begun.
+  /// The client is being drained: client::drain() has begun.
   draining = 14,
 
-  // Requests.
+  // Errors of requests.
 
   /// No subscription gets the request's subject; std::errc::host_unreachable.
   no_responders = 20,
   /// No reply came within the time limit; std::errc::timed_out.
   request_timeout = 21,
 
-  // Subscriptions.
+  // Errors of subscriptions.
 
   /// The queue was full, and the policy is full_queue_policy::end; std::errc::no_buffer_space.
   slow_consumer = 30,
 
-  // The login, and errors that a server reports.
+  // Errors of the login, and those that a server reports.
 
   /// The server has refused the user, or the user's rights have expired;
   /// std::errc::permission_denied, as is the next one.
@@ -79,7 +79,7 @@ std::error_code make_error_code(errc code) noexcept;
 
 namespace detail {
 
-/// The code of the text of a server's -ERR.
+/// Returns the code of the text of a server's -ERR.
 errc code_of(std::string_view text) noexcept;
 
 }  // namespace detail

@@ -13,8 +13,8 @@ namespace gyre::nats {
 struct fetch_options {
   /// The wait for messages; zero: takes those that are there.
   duration expires = std::chrono::seconds{5};
-  /// Whether to wait until all messages have come, or `expires` has passed. Otherwise the wait ends
-  /// with the first ones.
+  /// Whether to wait until all messages have come, or `expires` has passed. If not, the wait ends
+  /// with the first messages.
   bool waits_for_all = false;
   /// Bytes of messages, with subjects and headers; zero: no limit. A message that is larger ends
   /// the fetch, with jetstream_errc::message_too_large if it is the first.

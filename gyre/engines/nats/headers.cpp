@@ -79,7 +79,7 @@ headers& headers::add(std::string_view name, std::string_view value) {
 
 headers& headers::set(std::string_view name, std::string_view value) {
   check({name, value});
-  const std::string copy(value);  // which may be one of these headers
+  const std::string copy(value);  // the value may be a part of these headers
   const std::string name_copy(name);
   return remove(name_copy).add(name_copy, copy);
 }

@@ -58,7 +58,7 @@ class header_view {
     explicit iterator(std::string_view text) noexcept : rest_(text) { advance(); }
     void advance() noexcept;
 
-    header current_;  // without a name at the end
+    header current_;  // the header at the position; its name is empty at the end
     std::string_view rest_;
   };
 
@@ -69,9 +69,9 @@ class header_view {
   iterator begin() const noexcept { return iterator(lines_); }
   iterator end() const noexcept { return {}; }
   bool empty() const noexcept { return begin() == end(); }
-  /// The first value of the name.
+  /// Returns the first value of the name.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
-  /// The lines as they are sent.
+  /// Returns the lines as they are sent.
   constexpr std::string_view lines() const noexcept { return lines_; }
 
  private:

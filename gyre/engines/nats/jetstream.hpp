@@ -121,7 +121,7 @@ class jetstream {
   /// Changes the configuration of a consumer. Errors: jetstream_errc::consumer_does_not_exist.
   [[nodiscard]] task<nats::consumer> update_consumer(
       std::string_view stream, gyre::detail::awaited_value<consumer_config> config) const;
-  /// A consumer that exists.
+  /// Opens a consumer that exists.
   [[nodiscard]] task<nats::consumer> consumer(std::string_view stream, std::string_view name) const;
   [[nodiscard]] task<> delete_consumer(std::string_view stream, std::string_view name) const;
   [[nodiscard]] task<std::vector<std::string>> consumer_names(std::string_view stream) const;

@@ -52,7 +52,7 @@ enum class jetstream_errc {
   stream_name_in_use = 10058,       ///< with another configuration; std::errc::file_exists
   stream_not_found = 10059,         ///< std::errc::no_such_file_or_directory
   unexpected_stream = 10060,        ///< stream_publish_options::expected_stream does not match
-  subjects_overlap = 10065,         ///< with those of another stream
+  subjects_overlap = 10065,         ///< the subjects overlap with those of another stream
   wrong_last_message_id = 10070,
   wrong_last_sequence = 10071,
   not_enabled = 10076,
@@ -85,7 +85,7 @@ class server_error : public std::system_error {
 
   /// The class of the error in the numbers of HTTP: 400, 404, 500 or 503, for instance.
   [[nodiscard]] int status() const noexcept { return status_; }
-  /// The server's description.
+  /// Returns the server's description.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:

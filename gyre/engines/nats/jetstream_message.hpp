@@ -38,11 +38,11 @@ class jetstream_core;
 /// ack(), ack_sync(), nak() or term(), once; those of client::publish().
 class jetstream_message {
  public:
-  /// One without content, which cannot be acknowledged.
+  /// Makes a message without content, which cannot be acknowledged.
   jetstream_message() noexcept = default;
 
   std::string_view subject() const noexcept { return content_.subject(); }
-  /// The payload.
+  /// Returns the payload.
   std::string_view text() const noexcept { return content_.text(); }
   std::span<const std::byte> bytes() const noexcept { return content_.bytes(); }
   header_view headers() const noexcept { return content_.headers(); }
@@ -58,7 +58,7 @@ class jetstream_message {
   [[nodiscard]] task<> nak(duration delay = duration::zero());
   /// Has the message never delivered again. `reason` is for the server's advisories.
   [[nodiscard]] task<> term(std::string_view reason = {});
-  /// Begins the time of ack_wait again. May be called several times.
+  /// Begins the time of ack_wait again. A handler may call it several times.
   [[nodiscard]] task<> in_progress();
 
  private:

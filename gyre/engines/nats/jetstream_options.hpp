@@ -21,8 +21,8 @@ struct jetstream_options {
   duration timeout = std::chrono::seconds{10};
   /// A request or a publish to which nobody replies, since there is no such stream or since it has
   /// no leader at present, is sent again within this time; then it fails with
-  /// jetstream_errc::no_stream. A cluster elects a leader within some seconds. Zero: it fails at
-  /// once.
+  /// jetstream_errc::no_stream. A cluster elects a leader within some seconds. With zero such a
+  /// call fails at once.
   duration no_stream_timeout = std::chrono::seconds{10};
   /// Limit of one attempt of a call that may be repeated: a publish with an id, or a request of the
   /// API that does not delete anything. When nothing has come for so long, it is sent again, until

@@ -62,12 +62,12 @@ class key_value {
   /// Deletes a bucket and all its values.
   [[nodiscard]] static task<> delete_bucket(const jetstream& streams, std::string_view bucket);
 
-  /// The names of all buckets.
+  /// Returns the names of all buckets.
   [[nodiscard]] static task<std::vector<std::string>> bucket_names(const jetstream& streams);
 
   const std::string& bucket() const;
 
-  /// The value of a key; nothing if there is none.
+  /// Returns the value of a key; nothing if there is none.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key) const;
   /// The value of a key with this revision, if the bucket has kept it.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key,

@@ -16,15 +16,17 @@ namespace gyre::nats {
 
 /// Settings of a bucket.
 struct key_value_config {
-  /// Letters, digits, '-' and '_'.
+  /// The name of the bucket: letters, digits, '-' and '_'.
   std::string bucket = {};
   std::string description = {};
-  /// Values that are kept of each key, 1 to 64.
+  /// The number of values that are kept of each key, 1 to 64.
   unsigned history = 1;
   /// A value is deleted after this time; zero: never.
   duration time_to_live = duration::zero();
-  std::optional<std::uint64_t> max_bytes = std::nullopt;       ///< of the bucket; it refuses more
-  std::optional<std::uint32_t> max_value_size = std::nullopt;  ///< bytes, with headers
+  std::optional<std::uint64_t> max_bytes =
+      std::nullopt;  ///< the size of the bucket, which refuses more
+  std::optional<std::uint32_t> max_value_size =
+      std::nullopt;  ///< the bytes of a value with its headers
   storage_type storage = storage_type::file;
   stream_compression compression = stream_compression::none;
   /// Servers of a cluster that store each value, 1 to 5: see stream_config::replicas.

@@ -25,9 +25,9 @@ class ordered_reader;
 /// Settings of key_value::watch().
 struct watch_options {
   bool has_history = false;    ///< begins with all values that are kept, not with the last ones
-  bool updates_only = false;   ///< begins with the next change
-  bool skips_deletes = false;  ///< leaves out deletions
-  bool has_values = true;      ///< otherwise values are empty
+  bool updates_only = false;   ///< the watch begins with the next change
+  bool skips_deletes = false;  ///< the watch leaves out deletions
+  bool has_values = true;      ///< entries have values, which are empty otherwise
 };
 
 /// Changes of keys in their order, from key_value::watch(). It lasts over connections and failures
@@ -35,8 +35,8 @@ struct watch_options {
 /// unless the bucket has no longer kept it, and none comes twice.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
-/// Lifetime: may outlive the key_value and the client. Must not be moved or destroyed while a
-/// coroutine waits.
+/// Lifetime: may outlive the key_value and the client. A watch must not be moved or destroyed while
+/// a coroutine waits.
 /// Errors: those of jetstream; jetstream_errc::stream_not_found when the bucket was deleted;
 /// std::logic_error for one that was moved from.
 class key_value_watch {
@@ -61,7 +61,7 @@ class key_value_watch {
   detail::ordered_reader& checked_reader() const;
 
   std::unique_ptr<detail::ordered_reader> reader_;
-  std::size_t prefix_size_;  // of the subjects, before the keys
+  std::size_t prefix_size_;  // the bytes of a subject before its key
   bool skips_deletes_;
 };
 

@@ -27,7 +27,7 @@ class message {
   std::string_view subject() const noexcept { return part(&detail::message_block::subject); }
   /// The subject to which the sender wants replies; empty: none.
   std::string_view reply() const noexcept { return part(&detail::message_block::reply); }
-  /// The payload.
+  /// Returns the payload.
   std::string_view text() const noexcept { return part(&detail::message_block::payload); }
   std::span<const std::byte> bytes() const noexcept {
     return std::as_bytes(std::span(text().data(), text().size()));
@@ -42,7 +42,7 @@ class message {
   /// full.
   bool follows_gap() const noexcept { return block_ != nullptr && block_->follows_gap; }
 
-  /// For gyre's own use.
+  /// Only gyre itself makes messages of blocks.
   explicit message(detail::message_ptr block) noexcept : block_(std::move(block)) {}
 
  private:

@@ -11,7 +11,7 @@ namespace {
 // The subject's first two tokens, and the numbers of tokens of both of its forms.
 constexpr std::string_view ack_subject_prefix = "$JS.ACK.";
 constexpr std::size_t short_form = 7;
-constexpr std::size_t long_form = 9;  // with a domain and an account; more may follow
+constexpr std::size_t long_form = 9;  // the parts with a domain and an account; more may follow
 constexpr std::size_t max_ack_tokens = 16;
 
 template <class Integer>

@@ -15,10 +15,10 @@ namespace gyre::nats {
 struct message_metadata {
   std::string stream = {};
   std::string consumer = {};
-  std::string domain = {};              ///< of the server; empty: none
-  std::uint64_t deliveries = 0;         ///< of this message; the first one is 1
-  std::uint64_t stream_sequence = 0;    ///< of the message
-  std::uint64_t consumer_sequence = 0;  ///< of the delivery
+  std::string domain = {};              ///< the domain of the server; may be empty
+  std::uint64_t deliveries = 0;         ///< the deliveries of this message; the first one is 1
+  std::uint64_t stream_sequence = 0;    ///< the message's number in the stream
+  std::uint64_t consumer_sequence = 0;  ///< the delivery's number in the consumer
   std::uint64_t pending = 0;            ///< messages of the stream that were not delivered then
   server_time stored = {};
 
@@ -27,7 +27,8 @@ struct message_metadata {
 
 namespace detail {
 
-/// Reads the reply subject of a delivered message ("$JS.ACK…"). Nothing for other subjects.
+/// Reads the reply subject of a delivered message ("$JS.ACK…"). The result is empty for other
+/// subjects.
 std::optional<message_metadata> parse_ack_subject(std::string_view subject);
 
 }  // namespace detail

@@ -14,7 +14,7 @@ struct publish_ack {
   /// The stream had a message with this id already, which has this sequence, and has not stored the
   /// new one.
   bool is_duplicate = false;
-  std::string domain = {};  ///< of the server; empty: none
+  std::string domain = {};  ///< the domain of the server; may be empty
 };
 
 }  // namespace gyre::nats

@@ -19,8 +19,8 @@ struct publish_options {
 
 /// Optional parts of a request. Lifetime: views, which must outlive the call.
 struct request_options {
-  /// The limit of the time until the reply, the wait for a connection included. None: that of
-  /// client_options::request_timeout.
+  /// The limit of the time until the reply, the wait for a connection included. The time limit;
+  /// none: client_options::request_timeout.
   std::optional<duration> timeout = std::nullopt;
   header_view headers = {};
 };

@@ -12,7 +12,7 @@ namespace gyre::nats {
 struct purge_options {
   std::string_view subject = {};  ///< only messages of these subjects, such as "orders.*"
   std::optional<std::uint64_t> sequence = std::nullopt;  ///< only messages before this one
-  std::optional<std::uint64_t> keep = std::nullopt;      ///< all but so many newest ones
+  std::optional<std::uint64_t> keep = std::nullopt;      ///< the newest messages that remain
 };
 
 }  // namespace gyre::nats

@@ -8,7 +8,7 @@
 
 namespace gyre::nats {
 
-/// A server, from its INFO.
+/// A server as its INFO describes it.
 struct server_info {
   std::string id = {};
   std::string name = {};
@@ -20,7 +20,7 @@ struct server_info {
   std::size_t max_payload = 1048576;  ///< bytes of headers and payload that it takes
   bool has_headers = false;
   bool has_jetstream = false;
-  bool is_lame_duck = false;  ///< it closes its connections soon
+  bool is_lame_duck = false;  ///< whether it closes its connections soon
 };
 
 }  // namespace gyre::nats

@@ -26,11 +26,11 @@ struct service_config {
 
 /// Settings of an endpoint.
 struct endpoint_options {
-  /// Such as "clock.now.*"; empty: the endpoint's name.
+  /// The subject, such as "clock.now.*"; empty: the endpoint's name.
   std::string subject = {};
-  /// Empty: that of the service.
+  /// The queue group; empty: that of the service.
   std::string queue_group = {};
-  /// Each instance gets each request.
+  /// Whether each instance gets each request.
   bool has_no_queue_group = false;
   std::map<std::string, std::string> metadata = {};
   /// Handlers that run at the same time; at least 1.

@@ -16,7 +16,7 @@ namespace gyre::nats {
 struct endpoint_info {
   std::string name = {};
   std::string subject = {};
-  std::string queue_group = {};  ///< empty: none
+  std::string queue_group = {};  ///< the queue group; empty: none
   std::map<std::string, std::string> metadata = {};
 };
 
@@ -33,13 +33,13 @@ struct service_info {
 /// Counts of an endpoint since the service began, or reset_stats().
 struct endpoint_stats {
   endpoint_info endpoint = {};
-  std::uint64_t requests = 0;  ///< those that were refused included
+  std::uint64_t requests = 0;  ///< all requests, refused ones included
   std::uint64_t errors = 0;    ///< replies that were errors
   std::uint64_t refused = 0;   ///< errors because too many requests waited
   std::string last_error = {};
   duration processing_time = duration::zero();  ///< of all handlers together, their waits included
-  std::size_t running = 0;                      ///< handlers, at present
-  std::size_t waiting = 0;                      ///< requests that wait for a handler, at present
+  std::size_t running = 0;                      ///< handlers that run at present
+  std::size_t waiting = 0;                      ///< requests that wait for a handler at present
 };
 
 }  // namespace gyre::nats

@@ -19,20 +19,20 @@ namespace gyre::nats {
 
 /// The messages that a stream keeps, within its limits.
 enum class retention_policy : unsigned char {
-  limits,      ///< all
-  interest,    ///< those that some consumer has not acknowledged
+  limits,      ///< all messages, within the limits
+  interest,    ///< messages that some consumer has not acknowledged
   work_queue,  ///< those that no consumer has acknowledged: each is for one consumer only
 };
 
-/// Where a stream keeps its messages.
+/// The place where a stream keeps its messages.
 enum class storage_type : unsigned char {
   file,
-  memory,  ///< they are lost when all its servers have ended
+  memory,  ///< the messages are lost when all servers have ended
 };
 
 /// The reaction of a full stream to a new message.
 enum class discard_policy : unsigned char {
-  oldest,  ///< drops the oldest messages
+  oldest,  ///< the stream drops its oldest messages
   newest,  ///< refuses the new message, with jetstream_errc::store_failed
 };
 
@@ -72,7 +72,8 @@ struct stream_config {
   /// Letters, digits, '-' and '_', for instance; no '.', '*', '>', '/', '\' or space.
   std::string name = {};
   std::string description = {};
-  /// Such as "orders.>". No other stream may store any of them.
+  /// The subjects whose messages the stream stores, such as "orders.>". No other stream may store
+  /// any of them.
   std::vector<std::string> subjects = {};
   retention_policy retention = retention_policy::limits;
   storage_type storage = storage_type::file;
@@ -106,7 +107,7 @@ struct stream_config {
   bool deny_purge = false;
   /// Messages may have a time to live of their own. Needs a server of 2.11.
   bool allow_message_ttl = false;
-  /// For so long a marker stays when the last message of a subject has expired; zero: none.
+  /// The time for which a marker stays when the last message of a subject has expired; zero: none.
   duration subject_delete_marker_ttl = duration::zero();
   /// The sequence of the first message.
   std::optional<std::uint64_t> first_sequence = std::nullopt;
@@ -119,7 +120,8 @@ struct stream_config {
   std::vector<stream_source> sources = {};
   std::optional<stream_placement> placement = std::nullopt;
   std::optional<stream_republish> republish = std::nullopt;
-  /// For the user. Keys that begin with "_nats" are the server's, and are not compared.
+  /// Pairs for the user, which the server only stores. Keys that begin with "_nats" are the
+  /// server's, and are not compared.
   std::map<std::string, std::string> metadata = {};
 };
 

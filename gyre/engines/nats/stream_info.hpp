@@ -16,16 +16,16 @@ namespace gyre::nats {
 /// A server that stores a stream or a consumer, besides the leader.
 struct replica_info {
   std::string name = {};
-  bool is_current = false;  ///< it has all that the leader has
+  bool is_current = false;  ///< whether it has all that the leader has
   bool is_offline = false;
-  duration last_seen = duration::zero();  ///< since the leader heard of it
-  std::uint64_t lag = 0;                  ///< operations that it has not got
+  duration last_seen = duration::zero();  ///< the time since the leader heard of the server
+  std::uint64_t lag = 0;                  ///< operations that the server has not got
 };
 
 /// The servers that store a stream or a consumer.
 struct cluster_info {
   std::string name = {};
-  std::string leader = {};  ///< empty while there is none
+  std::string leader = {};  ///< the leader's name; empty while there is none
   std::vector<replica_info> replicas = {};
 };
 
@@ -37,7 +37,7 @@ struct stream_state {
   std::uint64_t last_sequence = 0;
   std::optional<server_time> first_time = std::nullopt;
   std::optional<server_time> last_time = std::nullopt;
-  std::uint64_t subjects = 0;  ///< different ones
+  std::uint64_t subjects = 0;  ///< the number of different subjects
   std::uint64_t deleted = 0;   ///< messages that are missing between the first and the last
   std::uint64_t consumers = 0;
 };

@@ -25,13 +25,13 @@ struct stream_publish_options {
   std::optional<std::uint64_t> expected_last_sequence = std::nullopt;
   /// The sequence of the last message of this subject; 0: there is none.
   std::optional<std::uint64_t> expected_last_subject_sequence = std::nullopt;
-  /// The id of the stream's last message.
+  /// The id that the stream's last message must have.
   std::string_view expected_last_message_id = {};
   /// Removes the message after this time, in whole seconds; zero: never. Needs
   /// stream_config::allow_message_ttl.
   duration time_to_live = duration::zero();
   header_view headers = {};
-  /// Instead of jetstream_options::timeout.
+  /// The time limit, instead of jetstream_options::timeout.
   std::optional<duration> timeout = std::nullopt;
 };
 

@@ -30,8 +30,8 @@ class subscription_state;
 /// the server keeps none.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
-/// Lifetime: independent of the client. May be destroyed while a coroutine waits in next(), which
-/// then returns nothing; must not be moved then.
+/// Lifetime: independent of the client. It may be destroyed while a coroutine waits in next(),
+/// which then returns nothing, but not moved.
 /// Errors: next() and try_next() throw std::system_error when the queue is empty, and the
 /// subscription has ended with an error: errc::slow_consumer, permission_denied,
 /// authorization_violation. next() also throws gyre::operation_cancelled after a stop.
@@ -39,17 +39,17 @@ class subscription_state;
 /// next() is a coroutine frame.
 class subscription {
  public:
-  /// One that has ended.
+  /// Makes a subscription that has ended.
   subscription() noexcept = default;
   subscription(subscription&&) noexcept = default;
   subscription& operator=(subscription&& other) noexcept;
-  /// As unsubscribe().
+  /// Ends the subscription as unsubscribe() does.
   ~subscription() { unsubscribe(); }
 
   /// Waits for the next message, in the order in which the server sent them; nothing at the end:
   /// after unsubscribe(), drain(), `unsubscribe_after` messages, or the client's close().
   [[nodiscard]] task<std::optional<message>> next();
-  /// The next message, if one has come.
+  /// Returns the next message, if one has come.
   [[nodiscard]] std::optional<message> try_next();
 
   /// Ends the subscription, and drops its messages. Idempotent.
@@ -66,7 +66,7 @@ class subscription {
   [[nodiscard]] std::size_t waiting_bytes() const noexcept;
   /// Messages that have come, those that were dropped included.
   [[nodiscard]] std::uint64_t received() const noexcept;
-  /// Messages for which the queue had no room.
+  /// Returns the number of messages for which the queue had no room.
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
  private:

@@ -22,7 +22,7 @@ struct subscription_options {
   /// Each message goes to one of the subscriptions, of all clients, that have the subject and this
   /// queue group; empty: to every one.
   std::string queue_group = {};
-  /// Messages that wait in the queue; at least 1.
+  /// The number of messages that may wait in the queue; at least 1.
   std::size_t max_messages = 65536;
   /// Bytes of the messages that wait, with some 50 bytes for each; a single one may have more.
   std::size_t max_bytes = std::size_t{64} << 20;

@@ -43,8 +43,8 @@
 
 namespace gyre::postgres {
 
-/// How a T is sent: `static void write(argument_writer& output, const T& value)`. Specialise it for
-/// types of your own:
+/// The form in which a T is sent: `static void write(argument_writer& output, const T& value)`.
+/// Specialise it for types of your own:
 ///
 ///     template <>
 ///     struct gyre::postgres::argument_traits<colour> {
@@ -82,7 +82,7 @@ void write_integer(argument_writer& output, std::uint64_t number);
 void write_real(argument_writer& output, double number);
 void write_real(argument_writer& output, float number);
 void write_text(argument_writer& output, std::string_view text);
-/// `name`: of the C++ type, for errors.
+/// `name`: the name of the C++ type, for errors.
 void write_timestamp(argument_writer& output, oid type, const count_since_epoch& time,
                      const char* name);
 void write_date(argument_writer& output, const count_since_epoch& days, const char* name);
@@ -191,7 +191,7 @@ template <>
 struct argument_traits<std::chrono::year_month_day> {
   static void write(argument_writer& output, const std::chrono::year_month_day& date);
 };
-/// Within a day: 24:00:00 is the last one.
+/// A time of day: 24:00:00 is the last one.
 template <>
 struct argument_traits<std::chrono::hh_mm_ss<std::chrono::microseconds>> {
   using time_type = std::chrono::hh_mm_ss<std::chrono::microseconds>;

@@ -115,7 +115,7 @@ argument_writer argument_writer::begin_array(std::size_t count) {
   elements.begin_ = output_.size();
   elements.is_refused_ = elements.type_ == 0;
   output_.append(std::int32_t{0});
-  output_.append(std::int32_t{count == 0 ? 0 : 1});  // dimensions
+  output_.append(std::int32_t{count == 0 ? 0 : 1});  // the number of dimensions
   output_.append(std::int32_t{0});                   // whether an element is NULL
   output_.append(elements.type_);
   if (count == 0) return elements;
@@ -123,7 +123,7 @@ argument_writer argument_writer::begin_array(std::size_t count) {
     throw_out_of_range(std::to_string(count) + " elements");
   }
   output_.append(static_cast<std::int32_t>(count));
-  output_.append(std::int32_t{1});  // the index of the first one
+  output_.append(std::int32_t{1});  // the index of the first element
   return elements;
 }
 

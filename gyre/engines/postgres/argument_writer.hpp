@@ -23,15 +23,16 @@ namespace gyre::postgres {
 /// std::bad_alloc.
 class argument_writer {
  public:
-  /// The type that the server expects.
+  /// Returns the type that the server expects.
   [[nodiscard]] oid type() const noexcept { return type_; }
 
   // --- One of these ---
 
   void write_null();
-  /// In text format. Bytes of texts stay as they are for types whose two formats are the same.
+  /// Writes the value in text format. Bytes of texts stay as they are for types whose two formats
+  /// are the same.
   void write_text(std::string_view text);
-  /// In the binary format of type().
+  /// Writes the value in the binary format of type().
   void write_binary(std::span<const std::byte> bytes);
   template <io::network_integer T>
   void write_binary(T number) {
@@ -43,7 +44,7 @@ class argument_writer {
   // --- If the value is none of the type ---
 
   [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view value) const;
-  /// `name`: of the C++ type, such as "a bool".
+  /// `name`: the C++ type's, such as "a bool".
   [[noreturn, gnu::cold]] void throw_unsupported(std::string_view name) const;
 
   /// Writes an array of one dimension: `write(elements)` writes each element to the writer
@@ -61,10 +62,10 @@ class argument_writer {
   // --- For the statement ---
 
   enum class write_target : std::uint8_t {
-    parameter,     ///< of a statement, whose format can be chosen
-    binary_field,  ///< of a COPY
-    element,       ///< of an array in binary format
-    text_element,  ///< of an array in text format
+    parameter,     ///< a parameter of a statement, whose format can be chosen
+    binary_field,  ///< a field of a COPY in binary format
+    element,       ///< an element of an array in binary format
+    text_element,  ///< an element of an array in text format
   };
 
   /// `format_position`: where in the output the code of a parameter's format is. `number`: of the
@@ -76,7 +77,7 @@ class argument_writer {
         number_(number),
         target_(target),
         format_position_(format_position) {}
-  /// The number of values that were written.
+  /// Returns the number of values that were written.
   [[nodiscard]] std::size_t written() const noexcept { return written_; }
 
  private:
@@ -99,7 +100,7 @@ class argument_writer {
   std::size_t number_;
   write_target target_;
   std::size_t format_position_;
-  std::size_t begin_ = 0;  // of an array: where its size is
+  std::size_t begin_ = 0;  // where the size of an array stands in the output
   std::size_t written_ = 0;
   bool has_null_ = false;
   bool is_refused_ = false;  // an element could not be written in this format

@@ -52,7 +52,7 @@ namespace gyre::postgres {
 /// that make no sense, and the errors of client_options::parse().
 class client : public querier {
  public:
-  /// `url` as client_options::parse() reads it.
+  /// Makes a client for a URL, which client_options::parse() reads.
   template <std::convertible_to<std::string_view> Text>
   client(event_loop& loop, const Text& url)
       : client(loop, client_options::parse(std::string_view(url))) {}

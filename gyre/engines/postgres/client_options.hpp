@@ -30,9 +30,9 @@ enum class encryption {
   verify_full,  ///< encrypted, and the certificate must be for the server's name
 };
 
-/// How the encryption begins.
+/// The way in which the encryption begins.
 enum class tls_start {
-  negotiated,  ///< after SSLRequest, which every server knows
+  negotiated,  ///< TLS begins after SSLRequest, which every server knows
   direct,      ///< at once, which servers know since PostgreSQL 17
 };
 
@@ -65,10 +65,11 @@ struct client_options {
 
   /// The server: "localhost:5432", "unix:/run/postgresql/.s.PGSQL.5432".
   net::host_port server = "localhost:5432";
-  /// The role. Empty is refused: the name of the operating system's user is not guessed.
+  /// The role. The user. An empty name is refused, because the operating system's user is not
+  /// guessed.
   std::string user = {};
   std::string password = {};
-  /// Empty: that of the user's name.
+  /// The database; empty: the one that has the user's name.
   std::string database = {};
   /// The name of the client in the server's lists (pg_stat_activity).
   std::string application_name = "gyre";
@@ -78,7 +79,7 @@ struct client_options {
   postgres::encryption encryption = encryption::off;
   postgres::tls_start tls_start = tls_start::negotiated;
   postgres::channel_binding channel_binding = channel_binding::prefer;
-  /// For the certificates; none: the system's for verify_full.
+  /// The certificates; none: the system's for verify_full.
   std::optional<tls::tls_context> tls = std::nullopt;
   /// Whether the password may be sent as it is, or as MD5, if the server asks for that. A server
   /// that somebody else runs would learn it.
@@ -108,7 +109,7 @@ struct client_options {
   /// Bytes of a message of the server. A larger one ends the connection with
   /// errc::message_too_large.
   std::size_t max_message = std::size_t{64} << 20;
-  /// See statement_options.
+  /// The limit of a result's bytes: see statement_options.
   std::size_t max_result = std::size_t{64} << 20;
 
   /// Attempts to connect in a row, after which the calls that wait for them fail; at least 1.
@@ -121,8 +122,8 @@ struct client_options {
   /// The limit of a call's time that has none of its own: see statement_options. duration::max():
   /// none.
   duration statement_timeout = duration::max();
-  /// A connection is given up when a reply is due and nothing has come for this time. Zero: never,
-  /// as a statement may work for hours; lost connections are noticed by keep-alive probes.
+  /// A connection is given up when a reply is due and nothing has come for this time. Zero sets no
+  /// limit, as a statement may work for hours; keep-alive probes then notice lost connections.
   duration reply_timeout = duration::zero();
   /// After this time without a statement a shared connection is checked.
   duration ping_interval = std::chrono::seconds{30};
@@ -132,12 +133,12 @@ struct client_options {
 struct client_metrics {
   std::size_t shared = 0;          ///< shared connections that are open
   std::size_t open = 0;            ///< other connections, idle or taken
-  std::size_t idle = 0;            ///< of these, those that wait for use
+  std::size_t idle = 0;            ///< open connections that wait for use
   std::size_t in_flight = 0;       ///< statements on shared connections whose replies have not come
   std::size_t waiting = 0;         ///< calls that wait for their turn or for a connection
-  std::uint64_t statements = 0;    ///< sent, by calls
-  std::uint64_t repetitions = 0;   ///< of these, after a lost connection
-  std::uint64_t transactions = 0;  ///< that were begun, by transaction()
+  std::uint64_t statements = 0;    ///< statements that calls have sent
+  std::uint64_t repetitions = 0;   ///< statements sent again after a lost connection
+  std::uint64_t transactions = 0;  ///< transactions that transaction() has begun
   std::uint64_t retries = 0;       ///< of these, after a serialisation failure and the like
 };
 

@@ -47,8 +47,8 @@
 
 namespace gyre::postgres {
 
-/// How a T is read: `static T read(const column_value& value)`. Specialise it for types of your
-/// own:
+/// The way in which a T is read: `static T read(const column_value& value)`. Specialise it for
+/// types of your own:
 ///
 ///     template <>
 ///     struct gyre::postgres::column_traits<colour> {
@@ -81,7 +81,7 @@ class array_reader {
   explicit array_reader(const column_value& value);
 
   std::size_t size() const noexcept { return size_; }
-  /// To be called size() times.
+  /// Returns the next element. Callers call it size() times at most.
   column_value next();
 
  private:
@@ -91,7 +91,7 @@ class array_reader {
   std::span<const std::byte> left_;
   oid element_type_ = 0;
   std::size_t size_ = 0;
-  text_array texts_;  // of an array in text format
+  text_array texts_;  // the elements of an array in text format
   std::size_t next_text_ = 0;
 };
 

@@ -19,7 +19,7 @@ namespace gyre::postgres {
 class column_value {
  public:
   struct description {
-    std::size_t number;  ///< counted from 1
+    std::size_t number;  ///< the number of the column, counted from 1
     std::string_view name;
     oid type;
     bool is_binary;
@@ -32,11 +32,11 @@ class column_value {
   [[nodiscard]] std::string_view column_name() const noexcept { return column_.name; }
   [[nodiscard]] bool is_null() const noexcept { return is_null_; }
   [[nodiscard]] bool is_binary() const noexcept { return column_.is_binary; }
-  /// Whether it is of a type, and in its binary format.
+  /// Whether the value is of a type, and in its binary format.
   [[nodiscard]] bool is_binary(oid type) const noexcept {
     return column_.is_binary && column_.type == type;
   }
-  /// The bytes. Throws errc::null_value.
+  /// Returns the bytes, or throws errc::null_value.
   [[nodiscard]] std::span<const std::byte> bytes() const {
     if (is_null_) [[unlikely]]
       throw_null();

@@ -16,7 +16,7 @@ struct known_error {
   const char* message;
 };
 
-// In the order of the codes.
+// The errors in the order of the codes.
 constexpr std::array known_errors = {
     known_error{errc::connection_lost, "", "the connection ended before the reply came"},
     known_error{errc::no_reply, "", "the server did not reply in time"},

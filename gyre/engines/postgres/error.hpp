@@ -24,7 +24,7 @@ enum class errc {
   connection_lost = 1,    ///< the statement may have been executed; std::errc::connection_reset
   no_reply = 2,           ///< nothing came within `reply_timeout`; std::errc::timed_out
   bad_message = 3,        ///< the server does not speak the protocol; std::errc::protocol_error
-  message_too_large = 4,  ///< beyond `max_message`; std::errc::message_size
+  message_too_large = 4,  ///< a message beyond `max_message`; std::errc::message_size
   unsupported_authentication = 5,  ///< a method that the client does not have, or does not allow
   server_not_authenticated = 6,    ///< the server did not prove that it knows the password
   tls_refused = 7,                 ///< the server offers no TLS
@@ -35,14 +35,14 @@ enum class errc {
   argument_count = 16,    ///< more or fewer arguments than the statement has parameters
   unsupported_type = 17,  ///< the C++ type cannot be sent or read as this type of PostgreSQL
   out_of_range = 18,     ///< std::errc::result_out_of_range; also: the conversion would lose digits
-  null_value = 19,       ///< NULL, and the type is not a std::optional
+  null_value = 19,       ///< the value is NULL, and the type no std::optional
   malformed_value = 20,  ///< bytes of a column that are no value of its type
   column_count = 21,     ///< the row type has more or fewer columns than the result
-  no_rows = 22,          ///< a row was asked for
-  too_many_rows = 23,    ///< one row was asked for
-  result_too_large = 24,     ///< beyond `max_result`; std::errc::message_size
+  no_rows = 22,          ///< there is no row, where one was asked for
+  too_many_rows = 23,    ///< there are more rows than the one that was asked for
+  result_too_large = 24,     ///< a result beyond `max_result`; std::errc::message_size
   statement_timeout = 25,    ///< the server stopped it after its `timeout`; std::errc::timed_out
-  transaction_ended = 26,    ///< used after its end
+  transaction_ended = 26,    ///< the transaction was used after its end
   transaction_aborted = 27,  ///< an earlier error was ignored: the server rolled it back
   commit_unknown = 28,  ///< the reply to COMMIT was lost: the transaction may be committed or not
   not_a_copy = 29,      ///< a COPY was asked for, and the statement is none
@@ -115,10 +115,10 @@ class server_error : public std::system_error {
  public:
   /// `statement`: its text, of which what() has the beginning.
   explicit server_error(server_message message, std::string_view statement = {});
-  /// With another code than that of the SQLSTATE.
+  /// Makes an error with another code than that of the SQLSTATE.
   server_error(errc code, server_message message, std::string_view statement);
 
-  /// The code, of five characters.
+  /// Returns the code of five characters.
   [[nodiscard]] const std::string& sqlstate() const noexcept { return message_.sqlstate; }
   [[nodiscard]] const std::string& severity() const noexcept { return message_.severity; }
   [[nodiscard]] const std::string& detail() const noexcept { return message_.detail; }

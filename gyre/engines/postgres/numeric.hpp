@@ -25,7 +25,7 @@ class numeric {
   explicit numeric(T number) : text_(std::to_string(number)) {}
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// The nearest double.
+  /// Returns the nearest double.
   [[nodiscard]] double to_double() const noexcept;
 
   friend bool operator==(const numeric&, const numeric&) noexcept = default;

@@ -64,14 +64,14 @@ class querier {
     return detail::query_rows<Row>(runner_, std::move(text),
                                    engines::detail::keep(std::forward<Arguments>(arguments)...));
   }
-  /// As query(), of a statement with exactly one row. Errors: errc::no_rows, too_many_rows; what
-  /// the statement has changed remains.
+  /// Executes a statement with exactly one row, and returns the row. Errors: errc::no_rows,
+  /// too_many_rows; what the statement has changed remains.
   template <row Row, argument... Arguments>
   [[nodiscard]] task<Row> query_one(statement text, Arguments&&... arguments) {
     return detail::query_one_row<Row>(runner_, std::move(text),
                                       engines::detail::keep(std::forward<Arguments>(arguments)...));
   }
-  /// As query_one(), but there may be no row.
+  /// Executes a statement as query_one() does, but there may be no row.
   template <row Row, argument... Arguments>
   [[nodiscard]] task<std::optional<Row>> query_optional(statement text, Arguments&&... arguments) {
     return detail::query_optional_row<Row>(
@@ -95,7 +95,7 @@ class querier {
   ///     while (item* next = co_await items.next()) total += next->weight.value_or(0);
   ///
   /// It is a part of the transaction, or on a client a transaction of its own, which is committed
-  /// when the last row was taken. One that is destroyed before its end gives up the statement.
+  /// when the last row was taken. A stream that is destroyed before its end gives up the statement.
   template <row Row, argument... Arguments>
   [[nodiscard]] async_generator<Row> stream(statement text, Arguments&&... arguments) {
     return detail::stream_rows<Row>(runner_, std::move(text),

@@ -42,7 +42,7 @@ class column_cursor {
                 std::span<const detail::column_description> columns) noexcept
       : row_(row), columns_(columns) {}
 
-  /// To be called once for each column.
+  /// Returns the next value. Callers call it once for each column.
   [[nodiscard]] column_value next() noexcept {
     const detail::column_description& column = columns_[index_++];
     const detail::field_view field = row_.next();
@@ -59,9 +59,9 @@ class column_cursor {
   std::size_t index_ = 0;
 };
 
-/// How a row is read, and written for a COPY: `static constexpr std::size_t column_count`, `static
-/// Row read(column_cursor& columns)`, and `static void for_each(const Row& row, const auto&
-/// visit)`, which calls visit() with each member.
+/// The way in which a row is read, and written for a COPY: `static constexpr std::size_t
+/// column_count`, `static Row read(column_cursor& columns)`, and `static void for_each(const Row&
+/// row, const auto& visit)`, which calls visit() with each member.
 template <class Row>
 struct row_traits;
 

@@ -20,18 +20,18 @@ namespace gyre::postgres {
 /// Options of a statement.
 struct statement_options {
   /// The limit of the call's time: waiting for a connection, the server's work, and the result. The
-  /// server is told, too (statement_timeout), so that it stops even if the client is gone. None:
-  /// that of client_options. duration::max(): no limit. With a limit, the server executes the
+  /// server is told, too (statement_timeout), so that it stops even if the client is gone. Unset:
+  /// the limit of client_options; duration::max(): no limit. With a limit, the server executes the
   /// statement in a transaction block, which VACUUM and the like refuse.
   std::optional<duration> timeout = std::nullopt;
-  /// Bytes of the result's rows as they come; beyond it the call fails with errc::result_too_large.
-  /// None: that of client_options.
+  /// The limit of a result's rows, in bytes as they come; beyond it the call fails with
+  /// errc::result_too_large. Unset: the limit of client_options.
   std::optional<std::size_t> max_result = std::nullopt;
-  /// Whether the connection keeps it prepared, so that the server parses it once. Choose false for
-  /// a text that is used once, such as one that a program makes of pieces.
+  /// Whether the connection keeps the statement prepared, so that the server parses it once. Choose
+  /// false for a text that is used once, such as one that a program makes of pieces.
   bool is_prepared = true;
-  /// Whether it may be executed twice: then it is sent again if the connection was lost before the
-  /// reply came. Has no effect within a transaction.
+  /// Whether the statement may be executed twice: then it is sent again if the connection was lost
+  /// before the reply came. Has no effect within a transaction.
   bool is_idempotent = false;
 };
 

@@ -30,11 +30,12 @@ class notification_queue;
 /// server keeps none.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
-/// Lifetime: independent of the client. Must not be moved or destroyed while a coroutine waits.
+/// Lifetime: independent of the client. A subscription must not be moved or destroyed while a
+/// coroutine waits.
 /// Complexity: each notification is copied once from the connection's memory.
 class subscription {
  public:
-  /// One that has ended.
+  /// Makes a subscription that has ended.
   subscription() noexcept = default;
   subscription(subscription&&) noexcept = default;
   subscription& operator=(subscription&& other) noexcept;
@@ -44,7 +45,7 @@ class subscription {
   /// Waits for the next notification, in the order in which the server sent them; nothing after the
   /// client was closed.
   [[nodiscard]] task<std::optional<notification>> next();
-  /// The next notification, if one has come.
+  /// Returns the next notification, if one has come.
   [[nodiscard]] std::optional<notification> try_next();
   /// Notifications that did not fit into the queue.
   [[nodiscard]] std::uint64_t dropped() const noexcept;

@@ -22,8 +22,8 @@ enum class isolation {
 struct transaction_options {
   postgres::isolation isolation = isolation::server_default;
   bool is_read_only = false;
-  /// For a read-only serializable transaction: waits at its beginning until it can neither fail nor
-  /// make others fail.
+  /// Whether a read-only serializable transaction waits at its beginning until it can neither fail
+  /// nor make others fail.
   bool is_deferrable = false;
   /// Times that the body runs at most, the first included; at least 1. It runs again after a
   /// serialisation failure, a deadlock, and a connection that was lost before COMMIT.
@@ -31,8 +31,8 @@ struct transaction_options {
   /// The delays between them: random times of at most these.
   exponential_backoff delay = {.initial = std::chrono::milliseconds{5},
                                .longest = std::chrono::seconds{1}};
-  /// The limit of each statement that has none of its own: see statement_options. None: that of
-  /// the client.
+  /// The limit of each statement that has none of its own: see statement_options. The limit of each
+  /// statement; none: that of the client.
   std::optional<duration> statement_timeout = std::nullopt;
   /// The time for the server to reply to COMMIT, after which the transaction fails with
   /// errc::commit_unknown. A stop does not reach COMMIT.

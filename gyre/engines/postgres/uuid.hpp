@@ -22,13 +22,13 @@ class uuid {
 
   constexpr uuid() noexcept = default;
   constexpr explicit uuid(const byte_array& bytes) noexcept : bytes_(bytes) {}
-  /// As parse(). Throws std::invalid_argument.
+  /// Reads a text as parse() does. Throws std::invalid_argument.
   explicit uuid(std::string_view text);
 
   /// Reads 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by '-'; nothing for
   /// other texts.
   [[nodiscard]] static std::optional<uuid> parse(std::string_view text) noexcept;
-  /// In lower case.
+  /// Returns the text in lower case.
   [[nodiscard]] std::string to_string() const;
 
   [[nodiscard]] constexpr const byte_array& bytes() const noexcept { return bytes_; }

@@ -27,8 +27,8 @@
 
 namespace gyre::redis {
 
-/// How a T is sent: the number of arguments, and each of them by write_argument(). Specialise it
-/// for types of your own:
+/// The form in which a T is sent: the number of arguments, and each of them by write_argument().
+/// Specialise it for types of your own:
 ///
 ///     template <>
 ///     struct gyre::redis::argument_traits<point> {

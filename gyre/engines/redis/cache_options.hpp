@@ -21,11 +21,11 @@ struct cache_options {
 
 /// Counts of a cached_client: now, and since it was constructed.
 struct cache_metrics {
-  std::size_t keys = 0;             ///< with replies that are kept
-  std::size_t bytes = 0;            ///< as cache_options::max_bytes counts them
+  std::size_t keys = 0;             ///< keys with replies that are kept
+  std::size_t bytes = 0;            ///< memory, as cache_options::max_bytes counts it
   std::uint64_t hits = 0;           ///< reads from memory
   std::uint64_t misses = 0;         ///< reads from the server, or shared with one that runs
-  std::uint64_t invalidations = 0;  ///< of keys, by the server
+  std::uint64_t invalidations = 0;  ///< keys that the server has invalidated
 };
 
 }  // namespace gyre::redis

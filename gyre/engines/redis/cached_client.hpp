@@ -66,11 +66,11 @@ class cached_client {
 
   /// Commands of all kinds, over the same connection.
   [[nodiscard]] client& uncached() noexcept { return client_; }
-  /// Forgets all replies.
+  /// Drops all replies from the cache.
   void clear() noexcept {
     if (memory_ != nullptr) memory_->clear();
   }
-  /// As client::close().
+  /// Closes the client as client::close() does.
   void close() noexcept { client_.close(); }
   [[nodiscard]] cache_metrics metrics() const noexcept {
     return memory_ != nullptr ? memory_->metrics() : cache_metrics();

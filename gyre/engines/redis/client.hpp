@@ -76,8 +76,8 @@ class client {
   [[nodiscard]] task<Result> call(std::string_view name, Arguments&&... arguments) {
     return run(command<Result>(name, std::forward<Arguments>(arguments)...), 1);
   }
-  /// As call(), for a command that may be carried out twice: after a lost connection it is sent
-  /// again, `client_options::max_attempts` times in all.
+  /// Sends a command that may be carried out twice: after a lost connection it is sent again,
+  /// `client_options::max_attempts` times in all.
   template <class Result = reply, command_argument... Arguments>
   [[nodiscard]] task<Result> call_idempotent(std::string_view name, Arguments&&... arguments) {
     return run(command<Result>(name, std::forward<Arguments>(arguments)...),

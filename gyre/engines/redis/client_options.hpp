@@ -44,7 +44,7 @@ struct client_options {
   /// The delays between attempts: random, of at most `initial_delay` * 2^n and `longest_delay`.
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{5};
-  /// How often call_idempotent() sends a command, the first time included; at least 1.
+  /// The number of times that call_idempotent() sends a command, the first included; at least 1.
   std::size_t max_attempts = 3;
   /// The connection is given up when a reply is due and nothing has come for this time, or up to
   /// half as much more. Must be longer than the slowest command of any caller.
@@ -58,10 +58,10 @@ struct client_options {
 struct client_metrics {
   std::size_t in_flight = 0;      ///< commands whose replies have not come
   std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
-  std::size_t sessions = 0;       ///< that are open or being opened
-  std::uint64_t connections = 0;  ///< that were made
-  std::uint64_t commands = 0;     ///< that calls have sent
-  std::uint64_t retries = 0;      ///< of call_idempotent(), after a lost connection
+  std::size_t sessions = 0;       ///< sessions that are open or being opened
+  std::uint64_t connections = 0;  ///< connections that were made
+  std::uint64_t commands = 0;     ///< commands that calls have sent
+  std::uint64_t retries = 0;      ///< commands sent again after a lost connection
 };
 
 }  // namespace gyre::redis

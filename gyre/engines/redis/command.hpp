@@ -30,7 +30,7 @@ class prepared_command {
       : name_(name), arguments_(std::forward<Arguments>(arguments)...) {}
 
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
-  /// Appends it. Throws std::bad_alloc.
+  /// Appends the command. Throws std::bad_alloc.
   void write(io::buffer& output) const {
     std::apply([&](const auto&... arguments) { write_command(output, name_, arguments...); },
                arguments_);

@@ -17,7 +17,7 @@ namespace gyre::redis {
 
 /// Errors of a client, and the kinds of errors that a server replies.
 enum class errc {
-  // The connection.
+  // Errors of the connection.
 
   /// The connection ended before the reply came: the command may have been carried out, or not;
   /// std::errc::connection_reset.

@@ -21,7 +21,7 @@ struct reply {
   reply_kind kind = reply_kind::null;
   std::string text;
   std::int64_t integer = 0;
-  std::vector<reply> values;  ///< of a map: each key is followed by its value
+  std::vector<reply> values;  ///< the elements; in a map each key is followed by its value
 
   friend bool operator==(const reply&, const reply&) = default;
 };

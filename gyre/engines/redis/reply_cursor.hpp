@@ -27,7 +27,7 @@ class reply_cursor {
   /// `bytes`: a complete reply.
   explicit constexpr reply_cursor(std::string_view bytes) noexcept : unread_(bytes) {}
 
-  /// The next value, which stays the next one.
+  /// Returns the next value, which stays the next one.
   [[nodiscard]] reply_node peek() const noexcept;
   reply_node next() noexcept;
   /// Passes over the next value and all that belongs to it.

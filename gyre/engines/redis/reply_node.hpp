@@ -19,9 +19,9 @@ enum class reply_kind : std::uint8_t {
   text,        ///< `text`, any bytes
   error,       ///< `text`, such as "WRONGTYPE Operation against …"
   array,       ///< `count` values follow
-  set,         ///< as array
+  set,         ///< as an array: `count` values follow
   map,         ///< `count` pairs of a key and a value follow
-  push,        ///< as array: a message that is no reply
+  push,        ///< a message, which is no reply; `count` values follow
 };
 
 /// A value of a reply; the values of an array, set, map or push follow it.

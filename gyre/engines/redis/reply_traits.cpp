@@ -26,7 +26,7 @@ const char* name_of(reply_kind kind) noexcept {
   return "unknown";
 }
 
-// Enough of a text to find it.
+// Returns the beginning of a text, by which it can be found.
 std::string excerpt_of(std::string_view text) {
   constexpr std::size_t longest = 40;
   return '"' + std::string(text.substr(0, longest)) + (text.size() > longest ? "…\"" : "\"");
@@ -38,7 +38,7 @@ std::string excerpt_of(std::string_view text) {
                                                                    : excerpt_of(node.text));
 }
 
-// The number that a node has as its text.
+// Returns the number that a node has as its text.
 template <class Number>
 Number number_of(const reply_node& node, const char* type) {
   std::string_view text = detail::to_text(node);

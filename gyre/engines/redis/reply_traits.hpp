@@ -37,8 +37,9 @@
 
 namespace gyre::redis {
 
-/// How a T is read: `static T read(reply_cursor& values)` takes one value, with all that belong to
-/// it. Specialise it for types of your own; throw std::system_error for values that are no T.
+/// The way in which a T is read: `static T read(reply_cursor& values)` takes one value, with all
+/// that belong to it. Specialise it for types of your own; throw std::system_error for values that
+/// are no T.
 template <class T>
 struct reply_traits;
 
@@ -82,7 +83,7 @@ struct reply_traits<void> {
   static void read(reply_cursor& values);
 };
 
-/// As void, for a member of a tuple.
+/// Reads a member of a tuple as void is read.
 template <>
 struct reply_traits<std::monostate> {
   static std::monostate read(reply_cursor& values) {

@@ -28,7 +28,7 @@ class script {
   explicit script(std::string text);
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// In hexadecimal digits.
+  /// Returns the SHA-1 in hexadecimal digits.
   [[nodiscard]] const std::string& hash() const noexcept { return hash_; }
 
  private:
@@ -38,7 +38,7 @@ class script {
 
 namespace detail {
 
-/// EVALSHA, or EVAL.
+/// The command EVALSHA, or EVAL with the text of the script.
 template <class Keys, class... Arguments>
 class evaluation {
  public:

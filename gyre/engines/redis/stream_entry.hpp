@@ -22,20 +22,20 @@ namespace gyre::redis {
 /// The reply of XRANGE, XREVRANGE and XCLAIM is an array of these.
 struct stream_entry {
   std::string id;
-  /// In the order in which XADD got them; names may repeat.
+  /// The fields in the order in which XADD got them; names may repeat.
   std::vector<std::pair<std::string, std::string>> fields;
   /// Whether the entry was deleted, but is still pending in its group: it has no fields.
   bool is_deleted = false;
 
-  /// The first field of this name, or null.
+  /// Returns the value of the first field of this name, or null.
   [[nodiscard]] const std::string* find(std::string_view name) const noexcept;
 
   friend bool operator==(const stream_entry&, const stream_entry&) = default;
 };
 
 using stream_entries = std::vector<stream_entry>;
-/// The reply of XREAD and XREADGROUP: the new entries of each stream that has some. As a
-/// std::optional, nothing if no stream has any.
+/// The reply of XREAD and XREADGROUP: the new entries of each stream that has some. A std::optional
+/// of it is empty if no stream has any.
 using streams = std::map<std::string, stream_entries>;
 
 template <>

@@ -29,8 +29,8 @@ class message_queue;
 /// message after that has `follows_gap`, because the server keeps no messages.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
-/// Lifetime: may outlive the client; the loop must outlive it. Must not be moved or destroyed while
-/// a coroutine waits.
+/// Lifetime: may outlive the client; the loop must outlive it. A subscription must not be moved or
+/// destroyed while a coroutine waits.
 /// Errors: next() throws server_error if the server refuses the channel after a reconnect, for
 /// example because the user's permissions have changed. The subscription has then ended.
 /// Complexity: each message is copied once from the connection's memory.
@@ -46,9 +46,9 @@ class subscription {
   /// Waits for the next message, in the order in which the server sent them; nothing after the
   /// client was closed.
   [[nodiscard]] task<std::optional<message>> next();
-  /// The next message, if one has come.
+  /// Returns the next message, if one has come.
   [[nodiscard]] std::optional<message> try_next();
-  /// Messages that did not fit into the queue.
+  /// Returns the number of messages that did not fit into the queue.
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
  private:

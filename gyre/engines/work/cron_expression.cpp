@@ -26,7 +26,7 @@ struct field {
   const char* name;
   unsigned lowest;
   unsigned highest;
-  std::span<const std::string_view> names;  // of the values from `lowest` on
+  std::span<const std::string_view> names;  // the names of the values from `lowest` on
 };
 
 constexpr std::array<field, 5> fields = {{{"minute", 0, 59, {}},
@@ -167,7 +167,7 @@ cron_expression::cron_expression(std::string_view text) {
   days_ = static_cast<std::uint32_t>(read(2));
   months_ = static_cast<std::uint16_t>(read(3));
   const std::uint64_t weekdays = read(4);
-  weekdays_ = static_cast<std::uint8_t>((weekdays | weekdays >> 7) & 0x7f);  // 7 is Sunday, too
+  weekdays_ = static_cast<std::uint8_t>((weekdays | weekdays >> 7) & 0x7f);  // the 7 is Sunday, too
   needs_both_ = parts[2].starts_with('*') || parts[4].starts_with('*');
 }
 

@@ -60,9 +60,9 @@ class job {
   [[nodiscard]] job_id id() const noexcept { return taken_.id; }
   [[nodiscard]] const std::string& kind() const noexcept { return taken_.kind; }
   [[nodiscard]] const std::string& payload() const noexcept { return taken_.payload; }
-  /// Empty: none.
+  /// Returns the key; empty if the job has none.
   [[nodiscard]] const std::string& key() const noexcept { return taken_.key; }
-  /// How often workers have taken the job, this time included.
+  /// Returns how often workers have taken the job, this time included.
   [[nodiscard]] std::int32_t attempt() const noexcept { return taken_.attempt; }
   /// Earlier attempts that count against max_attempts().
   [[nodiscard]] std::int32_t failures() const noexcept { return taken_.failures; }

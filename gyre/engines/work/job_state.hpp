@@ -21,15 +21,15 @@ using job_id = std::int64_t;
 ///         '----------------------------^                 |    '---> dead
 ///                                       '---- released --'    '---> cancelled
 enum class job_state {
-  scheduled,  ///< waits for its time
-  ready,      ///< waits for a worker
+  scheduled,  ///< the job waits for its time
+  ready,      ///< the job waits for a worker
   running,
   finished,
   dead,  ///< failed too often, or for good; see queue::revive()
   cancelled,
 };
 
-/// The state's name: "scheduled" and so on.
+/// Returns the state's name: "scheduled" and so on.
 [[nodiscard]] std::string_view name_of(job_state state) noexcept;
 
 /// Whether a job of this state will not run again by itself.
@@ -37,19 +37,19 @@ enum class job_state {
   return state == job_state::finished || state == job_state::dead || state == job_state::cancelled;
 }
 
-/// A job as it was when somebody looked.
+/// The state of a job at the time of the call that returned it.
 struct job_status {
   job_id id = 0;
   std::string kind;
   job_state state = job_state::scheduled;
-  /// How often a worker has taken it.
+  /// The number of times that a worker has taken the job.
   std::int32_t attempt = 0;
   /// Attempts that failed, or whose worker was lost, and so count against `max_attempts`.
   std::int32_t failures = 0;
   /// The share of 1 that its handler has reported last.
   std::optional<double> progress;
   std::string progress_note;
-  /// Why its last attempt failed.
+  /// The reason for which the last attempt failed.
   std::string error;
   /// The bytes that its handler has returned.
   std::string result;

@@ -26,7 +26,7 @@ namespace gyre::work {
 ///
 /// `key`: 1 to 1000 bytes, unique over all kinds of jobs and effects.
 /// Errors: errc::attempt_taken_over if the worker has lost the job: let it leave the transaction's
-/// body, which rolls back. Those of postgres::querier.
+/// body, which rolls back. those of postgres::querier.
 [[nodiscard]] task<bool> once(postgres::transaction& tx, std::string key);
 
 }  // namespace gyre::work

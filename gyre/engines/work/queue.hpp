@@ -45,7 +45,7 @@ struct kind_statistics {
   std::int64_t scheduled = 0;
   std::int64_t ready = 0;
   std::int64_t running = 0;
-  std::int64_t finished = 0;  ///< and not removed yet
+  std::int64_t finished = 0;  ///< jobs that are finished, and not removed yet
   std::int64_t dead = 0;
   std::int64_t cancelled = 0;
   /// The age of the ready job that has been due for longest, in milliseconds.
@@ -53,8 +53,8 @@ struct kind_statistics {
 };
 
 enum class cancel_result {
-  cancelled,  ///< it had not begun
-  requested,  ///< its handler was asked to stop
+  cancelled,  ///< the job had not begun
+  requested,  ///< the job's handler was asked to stop
   had_ended,
   unknown,  ///< there is no such job (any more)
 };
@@ -73,7 +73,7 @@ enum class cancel_result {
 /// Complexity: a statement, and the allocations of its result.
 class queue {
  public:
-  /// Bytes of a payload, and of a result.
+  /// The limit of a payload and of a result, in bytes.
   static constexpr std::size_t max_payload = std::size_t{1} << 20;
 
   explicit queue(postgres::client& db) noexcept : db_(&db) {}
@@ -117,7 +117,7 @@ class queue {
   /// Adds or replaces the schedule of this name. Throws std::invalid_argument for a text that is
   /// no cron_expression.
   task<> set_schedule(postgres::querier& tx, std::string name, schedule entry);
-  /// Returns whether there was one.
+  /// Removes a schedule. Returns whether there was one.
   task<bool> remove_schedule(postgres::querier& tx, std::string name);
 
   task<> set_limits(postgres::querier& tx, std::string kind, kind_limits limits);

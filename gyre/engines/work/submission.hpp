@@ -24,39 +24,39 @@ struct job_options {
   std::int32_t max_attempts = 20;
   /// The limit of one attempt; none: handler_options::time_limit.
   std::optional<duration> time_limit = std::nullopt;
-  /// How long the job's row, with its result, remains after it has finished or was cancelled. Zero:
-  /// not at all, which is cheapest; then nobody can wait for its result. None: zero for a job
-  /// without a key, a day for one with a key.
+  /// The time for which the job's row, with its result, remains after it has finished or was
+  /// cancelled. With zero it does not remain, which is cheapest; then nobody can wait for its
+  /// result. None: zero for a job without a key, a day for one with a key.
   std::optional<duration> keep = std::nullopt;
 };
 
 /// Options of a job. Texts must outlive the call.
 struct submit_options {
   /// While there is a job of the same kind and key, that is until `keep` has passed after its end,
-  /// a submission gives that job and adds none. Empty: no key. At most 1000 bytes.
+  /// a submission gives that job and adds none. An empty text is no key. At most 1000 bytes.
   std::string_view key = {};
   /// Ready jobs of a higher number are taken first, then those submitted first.
   std::int16_t priority = 0;
-  /// The time before which it does not run; none: at once.
+  /// The time before which the job does not run; none: at once.
   std::optional<server_time> run_at = std::nullopt;
-  std::int32_t max_attempts = 20;                     ///< as in job_options
-  std::optional<duration> time_limit = std::nullopt;  ///< as in job_options
-  std::optional<duration> keep = std::nullopt;        ///< as in job_options
+  std::int32_t max_attempts = 20;                     ///< see job_options
+  std::optional<duration> time_limit = std::nullopt;  ///< see job_options
+  std::optional<duration> keep = std::nullopt;        ///< see job_options
 };
 
-/// One of many jobs.
+/// A job of a submission of many.
 struct new_job {
   /// Bytes for the handler, of at most `queue::max_payload`.
   std::string payload;
-  std::string key = {};                              ///< as in submit_options
-  std::int16_t priority = 0;                         ///< as in submit_options
-  std::optional<server_time> run_at = std::nullopt;  ///< as in submit_options
+  std::string key = {};                              ///< see submit_options
+  std::int16_t priority = 0;                         ///< see submit_options
+  std::optional<server_time> run_at = std::nullopt;  ///< see submit_options
 };
 
 /// The result of a submission.
 struct submitted_job {
   job_id id = 0;
-  /// Whether the submission has added it: else there was one with its key.
+  /// Whether the submission has added the job: else there was one with its key.
   bool is_new = true;
 };
 
@@ -71,7 +71,7 @@ struct batch_options {
   std::string_view then_payload = {};
 };
 
-/// How far a batch has come: `size` is the number of its jobs, those of them that had been there
+/// The progress of a batch: `size` is the number of its jobs, those of them that had been there
 /// already, by their keys, excepted.
 struct batch_status {
   std::int64_t size = 0;

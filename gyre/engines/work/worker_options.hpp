@@ -25,8 +25,8 @@ struct handler_options {
   /// The delays after failures: random times of at most these, and at least half of them.
   exponential_backoff delay = {.initial = std::chrono::seconds{1},
                                .longest = std::chrono::hours{1}};
-  /// Where handlers run: a pool for those that compute or block. Null: the worker's loop. Must
-  /// outlive the worker.
+  /// The executor of handlers: a pool for handlers that compute or block; null: the worker's loop.
+  /// It must outlive the worker.
   gyre::executor* executor = nullptr;
 };
 
@@ -41,29 +41,29 @@ struct worker_options {
   /// Jobs of all kinds that run at the same time, and ended ones whose end is not stored yet; at
   /// least 1.
   std::size_t max_running = 4096;
-  /// How often an idle worker looks for jobs of which no notification came.
+  /// The interval in which an idle worker looks for jobs of which no notification came.
   duration poll_interval = std::chrono::seconds{1};
-  /// How long drain() waits for running handlers before it asks them to stop.
+  /// The time that drain() waits for running handlers before it asks them to stop.
   duration drain_timeout = std::chrono::seconds{30};
   /// The limit of each statement, after which it is tried again.
   duration statement_timeout = std::chrono::seconds{10};
-  /// How long dead jobs are kept. The worker that makes them dead decides.
+  /// The time for which dead jobs are kept. The worker that makes them dead decides.
   duration keep_dead = std::chrono::days{90};
-  /// How long the keys of once(), and ended batches, are kept; the shortest time of all workers
-  /// counts. A job that runs again later than that repeats its effects.
+  /// The time for which the keys of once(), and ended batches, are kept; the shortest of all
+  /// workers counts. A job that runs again later than that repeats its effects.
   duration keep_done = std::chrono::days{30};
 };
 
 /// Counts of a worker, now and since it was constructed.
 struct worker_metrics {
-  std::size_t running = 0;     ///< handlers
-  std::size_t unreported = 0;  ///< ended ones whose end is not stored yet
-  std::uint64_t taken = 0;     ///< jobs
-  std::uint64_t finished = 0;  ///< of these, stored as such
+  std::size_t running = 0;     ///< handlers that run
+  std::size_t unreported = 0;  ///< ended jobs whose end is not stored yet
+  std::uint64_t taken = 0;     ///< jobs that the worker has taken
+  std::uint64_t finished = 0;  ///< taken jobs that have finished, which is stored
   std::uint64_t failed = 0;    ///< attempts that threw, or exceeded their time
   std::uint64_t cancelled = 0;
-  std::uint64_t released = 0;  ///< given back in order to end
-  std::uint64_t lost = 0;      ///< ended too late: another worker had them
+  std::uint64_t released = 0;  ///< jobs given back because the worker ends
+  std::uint64_t lost = 0;      ///< jobs that ended too late: another worker had them
   std::uint64_t leases_lost = 0;
   std::uint64_t takes = 0;   ///< statements that looked for jobs
   std::uint64_t errors = 0;  ///< statements of the worker that failed, and were tried again

@@ -120,7 +120,8 @@ json json_of(const consumer_config& config) {
   write_set(object, "opt_start_seq", config.start_sequence);
   write_set(object, "opt_start_time", config.start_time);
   if (config.filter_subjects.size() == 1) {
-    object["filter_subject"] = config.filter_subjects.front();  // servers before 2.10, too
+    object["filter_subject"] =
+        config.filter_subjects.front();  // servers before 2.10 know this member, too
   } else {
     write_set(object, "filter_subjects", config.filter_subjects);
   }
@@ -151,7 +152,7 @@ class reply_object {
     throw std::system_error(make_error_code(jetstream_errc::bad_reply),
                             std::string(operation_) + ": " + key);
   }
-  /// The member, or null.
+  /// Returns the member, or null.
   const json* find(const char* key) const {
     const auto found = value_.find(key);
     return found == value_.end() || found->is_null() ? nullptr : &*found;

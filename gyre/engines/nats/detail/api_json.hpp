@@ -23,14 +23,14 @@ struct raw_message {
   std::string subject;
   std::uint64_t sequence = 0;
   timestamp time = {};
-  std::string headers;  // with the line of the version; empty: none
+  std::string headers;  // the headers with the line of the version; may be empty
   std::string payload;
 };
 
 /// A part of a list of names.
 struct name_page {
   std::vector<std::string> names;
-  std::uint64_t total = 0;  // of all parts
+  std::uint64_t total = 0;  // the number of names in all parts
 };
 
 enum class consumer_action : unsigned char { create, update, create_or_update };

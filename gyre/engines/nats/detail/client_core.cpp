@@ -37,7 +37,7 @@ constexpr std::size_t key_size = 16;
 std::string random_token() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  constexpr std::size_t length = 22;  // 131 bits
+  constexpr std::size_t length = 22;  // these characters have 131 bits
   std::array<std::byte, 2 * length> random{};
   if (const int error = gyre::detail::fill_with_random(random)) {
     throw std::system_error(error, std::generic_category(), server_link::client_name);
@@ -237,7 +237,7 @@ task<> client_core::publish(shared core, std::string_view subject, payload_view 
   if (!self.may_append_now(publication.size())) {
     task<semaphore_permit> room = self.wait_for_room(publication.size());
     turn = co_await std::move(room);
-    self.check_message(publication);  // now that the server is known
+    self.check_message(publication);  // the server's limits are known only now
   }
   self.append_message(publication);
 }

@@ -75,13 +75,13 @@ class client_core final : public server_link {
     std::uint64_t key() const noexcept { return key_; }
     std::string_view subject() const noexcept { return subject_; }
     auto wait() noexcept { return done_.wait(); }
-    /// The reply. Throws the error.
+    /// Returns the reply, or throws the error.
     message take();
 
     void complete(message reply) noexcept;
     void fail(const std::exception_ptr& error) noexcept;
 
-    bool is_given = false;  ///< to the connection, with which it is lost
+    bool is_given = false;  ///< whether the connection has it, whose end loses it
 
    private:
     client_core& core_;
@@ -114,7 +114,7 @@ class client_core final : public server_link {
     std::string_view payload = {};
 
     std::size_t headers_size() const noexcept;
-    std::size_t size() const noexcept;  // no less than the bytes of output
+    std::size_t size() const noexcept;  // an upper bound of the bytes of output
   };
   static outgoing_message publication_of(std::string_view subject, payload_view payload,
                                          const publish_options& options) noexcept;
@@ -136,10 +136,10 @@ class client_core final : public server_link {
 
   std::string inbox_;  // of this client: "PREFIX.RANDOM."
   std::uint64_t next_inbox_ = 0;
-  bool has_inbox_subscription_ = false;  // requests were made
+  bool has_inbox_subscription_ = false;  // whether a request was made
   std::shared_ptr<drain_end> drain_;     // null: drain() was not called
   slot_table<subscription_state> subscriptions_;
-  intrusive_list<subscription_state> unconsumed_;  // ended ones whose end next() has not given
+  intrusive_list<subscription_state> unconsumed_;  // ended, but next() has not returned the end
   slot_table<pending_request> requests_;
   std::uint64_t published_ = 0;
   std::uint64_t published_bytes_ = 0;

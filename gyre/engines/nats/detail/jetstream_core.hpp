@@ -45,7 +45,7 @@ class jetstream_core {
     std::string_view subject;
     payload_view payload = {};
     header_view headers = {};
-    /// Whether it may reach a server twice.
+    /// Whether the request may reach a server twice.
     bool is_repeatable = false;
     std::optional<duration> timeout = std::nullopt;
   };
@@ -65,11 +65,11 @@ class jetstream_core {
   /// after an error of the server that passes.
   template <class T>
   static task<T> ask(shared self, request parts, reader<T> read);
-  /// As ask(), for a function of the API.
+  /// Calls a function of the API as ask() does.
   template <class T>
   static task<T> call(shared self, std::string function, std::string body, reader<T> read,
                       bool is_repeatable = true);
-  /// The reply to a direct request, which is a message of the stream itself.
+  /// Sends a direct request, to which the reply is a message of the stream itself.
   static task<message> ask_directly(shared self, std::string subject, std::string body);
   static task<join_handle<publish_ack>> publish_async(shared self, std::string subject,
                                                       std::string payload, nats::headers headers,
@@ -77,18 +77,18 @@ class jetstream_core {
                                                       std::optional<duration> timeout);
 
  private:
-  /// When a request is sent again, and until when.
+  /// The times at which a request is sent again.
   struct schedule {
     schedule(const jetstream_core& core, std::optional<duration> timeout) noexcept;
 
-    steady_time deadline;            // of all
-    steady_time no_stream_deadline;  // while nobody replies
+    steady_time deadline;            // the end of all attempts
+    steady_time no_stream_deadline;  // the end of attempts to which nobody replies
     std::size_t repetitions = 0;
   };
 
   /// Sends a request until somebody replies.
   static task<message> send(shared self, request parts, schedule& times);
-  /// Waits before a repetition. False if there is no time for it.
+  /// Waits before a repetition. Returns false if there is no time for one.
   task<bool> may_repeat(schedule& times, steady_time deadline) const;
   static task<publish_ack> publish_owned(shared self, std::string subject, std::string payload,
                                          nats::headers headers, bool is_repeatable,
@@ -96,7 +96,7 @@ class jetstream_core {
 
   const std::shared_ptr<client_core> bus_;
   const jetstream_options options_;
-  const std::string prefix_;  // of the API's subjects, with a '.' at its end
+  const std::string prefix_;  // the beginning of the API's subjects, with a '.' at its end
   semaphore window_;
 };
 

@@ -13,7 +13,8 @@ namespace gyre::nats::detail {
 /// Throw std::invalid_argument for names that are none.
 void check_bucket(std::string_view bucket);
 void check_key(std::string_view key);
-/// As check_key(), but "*" may stand for a token, and ">" for those at the end.
+/// Checks a pattern as check_key() does, but "*" may stand for a token, and ">" for those at the
+/// end.
 void check_key_pattern(std::string_view pattern);
 
 std::string stream_of_bucket(std::string_view bucket);

@@ -13,17 +13,17 @@
 
 namespace gyre::nats::detail {
 
-/// INFO, as far as clients need it.
+/// The parts of an INFO that clients need.
 struct info_message {
   server_info server = {};
-  std::string nonce = {};  ///< to be signed; empty: none
+  std::string nonce = {};  ///< a text that the client signs; may be empty
   bool tls_required = false;
   bool tls_available = false;
   std::vector<std::string> connect_urls = {};  ///< of the cluster, "HOST:PORT"
 };
 
-/// Reads the JSON of INFO; members of other types than expected count as missing. Nothing if it is
-/// no JSON object. Throws std::bad_alloc.
+/// Reads the JSON of INFO; members of other types than expected count as missing. The result is
+/// empty if the text is no JSON object. Throws std::bad_alloc.
 std::optional<info_message> parse_info(std::string_view json);
 
 /// The line CONNECT for a server that has sent `info`. Throws std::system_error

@@ -29,14 +29,14 @@ class message_block : public intrusive_node {
 
   std::string_view subject() const noexcept { return {text(), subject_size_}; }
   std::string_view reply() const noexcept { return {text() + subject_size_, reply_size_}; }
-  /// As they came, with the first line.
+  /// Returns the headers as they came, with the first line.
   std::string_view headers() const noexcept {
     return {text() + subject_size_ + reply_size_, headers_size_};
   }
   std::string_view payload() const noexcept {
     return {text() + subject_size_ + reply_size_ + headers_size_, payload_size_};
   }
-  /// All bytes of the block.
+  /// Returns the number of all bytes of the block.
   std::size_t size() const noexcept {
     return sizeof(message_block) + subject_size_ + reply_size_ + headers_size_ + payload_size_;
   }

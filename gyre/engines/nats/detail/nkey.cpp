@@ -42,7 +42,7 @@ std::string encode(byte_span bytes, std::string_view letters) {
   return text;
 }
 
-// CRC-16/XMODEM.
+// Returns the CRC-16/XMODEM of the bytes.
 std::uint16_t checksum(byte_span bytes) noexcept {
   unsigned sum = 0;
   for (const unsigned char each : bytes) {

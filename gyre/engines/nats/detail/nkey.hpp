@@ -21,7 +21,7 @@ class nkey {
   /// Overwrites the key.
   ~nkey();
 
-  /// The public key, "U…".
+  /// Returns the public key, "U…".
   std::string public_key() const;
   /// The signature of `text`, in Base64 for URLs without padding.
   std::string sign(std::string_view text) const;

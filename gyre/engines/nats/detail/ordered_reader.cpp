@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 // A consumer whose reader has ended without deleting it stays for so long.
 constexpr std::chrono::nanoseconds inactive_threshold = 1min;
-// Before a lost consumer is replaced.
+// The time that passes before a lost consumer is replaced.
 constexpr std::chrono::nanoseconds replacement_pause = 100ms;
 
 }  // namespace

@@ -43,7 +43,7 @@ class ordered_reader {
 
  private:
   task<std::optional<ordered_message>> read(pull_reader::mode read_mode);
-  /// Nothing if messages before this one are missing.
+  /// The result is empty if messages before this one are missing.
   std::optional<ordered_message> accept(message&& content);
   void close_consumer() noexcept;
 
@@ -52,7 +52,7 @@ class ordered_reader {
   consumer_config config_;
   std::string consumer_;
   std::unique_ptr<pull_reader> reader_;        // null: there is no consumer
-  std::uint64_t consumer_sequence_ = 0;        // of the last message of this consumer
+  std::uint64_t consumer_sequence_ = 0;        // the number of this consumer's last message
   std::optional<std::uint64_t> last_message_;  // its sequence in the stream
   std::uint64_t initial_left_ = 0;             // messages that next_initial() has not returned
   bool has_initial_ = true;

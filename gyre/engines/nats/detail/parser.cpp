@@ -35,7 +35,7 @@ found_operation parser::parse(std::string_view bytes) noexcept {
   return read_line(bytes);
 }
 
-// Whether bytes up to scanned_ are a line.
+// Returns whether the bytes up to scanned_ are a line.
 std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
   const std::size_t end = bytes.find('\n', scanned_);
   const bool is_found = end != std::string_view::npos;

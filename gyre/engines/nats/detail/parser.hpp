@@ -19,10 +19,10 @@ enum class operation_kind : std::uint8_t { info, message, ping, pong, ok, error 
 /// An operation. Its views are of the bytes in which it was found.
 struct operation {
   operation_kind kind = operation_kind::ok;
-  std::size_t size = 0;        ///< bytes in all
+  std::size_t size = 0;        ///< the bytes of the whole operation
   std::string_view text = {};  ///< the JSON of INFO; the text of -ERR, without quotes
 
-  // Parts of MSG and HMSG.
+  // The members below are the parts of MSG and HMSG.
   std::uint64_t sid = 0;  ///< the subscription's number
   std::string_view subject = {};
   std::string_view reply = {};
@@ -68,13 +68,13 @@ class parser {
   std::expected<std::optional<operation>, errc> read_message(std::string_view bytes) noexcept;
 
   std::size_t max_message_;
-  std::size_t scanned_ = 0;    // bytes without the line's end
+  std::size_t scanned_ = 0;    // bytes in which no line's end was found
   std::size_t line_size_ = 0;  // of a message whose payload has not come; 0: none
   std::uint64_t sid_ = 0;
   part subject_;
   part reply_;
   std::size_t headers_size_ = 0;
-  std::size_t body_size_ = 0;  // headers and payload
+  std::size_t body_size_ = 0;  // the bytes of headers and payload
 };
 
 }  // namespace gyre::nats::detail

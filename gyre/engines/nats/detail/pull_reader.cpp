@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view ack_prefix = "$JS.ACK.";
 constexpr exponential_backoff failure_delays{.initial = 50ms, .longest = 1s};
-// How often a wait looks for a new connection, on which the server knows none of the requests.
+// The interval in which a wait looks for a new connection, whose server knows none of the requests.
 constexpr std::chrono::nanoseconds login_interval = 1s;
 constexpr std::size_t max_ahead = 1'000'000;
 // Statuses that may wait in the queue besides messages.
@@ -45,7 +45,7 @@ messages_options checked(messages_options options) {
   return options;
 }
 
-// After an unknown outcome messages may come twice as many as were requested.
+// After an unknown outcome twice as many messages may come as were requested.
 subscription_options queue_options(const messages_options& options) {
   return {.max_messages = 4 * options.max_messages + queued_statuses,
           .max_bytes = std::numeric_limits<std::size_t>::max() / 2,
@@ -220,7 +220,8 @@ std::optional<pull_reader::event> pull_reader::classify(message&& content) {
     failures_ = 0;
     return event{outcome::message, std::move(content)};
   }
-  if (content.subject() != reply_) return std::nullopt;  // of an earlier generation
+  if (content.subject() != reply_)
+    return std::nullopt;  // the message belongs to an earlier generation
   switch (classify_pull_status(content.status(), content.description())) {
     case pull_status::message:
     case pull_status::heartbeat: return std::nullopt;

@@ -22,7 +22,7 @@
 
 namespace gyre::nats::detail {
 
-/// The text of a request for messages. Zeros are left out.
+/// The text of a request for messages. Parameters of zero are left out.
 std::string write_pull(std::size_t messages, std::size_t bytes, duration expires,
                        duration heartbeat, bool may_wait);
 
@@ -36,7 +36,7 @@ class pull_reader {
     no_responders,  ///< the consumer does not exist, or has no leader
     consumer_deleted,
     refused,            ///< the content's description says why
-    message_too_large,  ///< for max_bytes
+    message_too_large,  ///< a message exceeds max_bytes
     closed,             ///< the client was closed
   };
   struct event {
@@ -51,7 +51,7 @@ class pull_reader {
               const std::string& consumer, const messages_options& options);
 
   const std::shared_ptr<jetstream_core>& core() const noexcept { return core_; }
-  /// The subject of the requests, for messages.
+  /// Returns the subject of the requests, for messages of errors.
   const std::string& subject() const noexcept { return request_subject_; }
   std::uint64_t missed_heartbeats() const noexcept { return missed_heartbeats_; }
 
@@ -86,19 +86,19 @@ class pull_reader {
   const messages_options options_;
   const std::string consumer_;  // "STREAM.CONSUMER"
   const std::string request_subject_;
-  const std::string inbox_;  // with a '.' at its end
+  const std::string inbox_;  // the prefix of reply subjects, with a '.' at its end
   subscription arrivals_;
-  std::string reply_;  // of this generation
+  std::string reply_;  // the reply subject of this generation
   std::uint64_t generation_ = 0;
   std::size_t pending_ = 0;         // messages that were requested and have not been returned
-  bool has_delivered_ = false;      // a message since the last request
-  std::uint64_t logins_ = 0;        // of the client, at the last request
-  std::uint64_t received_ = 0;      // by the subscription, at the last activity
-  steady_time last_activity_ = {};  // a request or an arrival
-  steady_time resume_time_ = steady_time::min();  // of requests, after failures
-  std::size_t failures_ = 0;                      // in a row
+  bool has_delivered_ = false;      // whether a message came since the last request
+  std::uint64_t logins_ = 0;        // the client's logins at the last request
+  std::uint64_t received_ = 0;      // the subscription's messages at the last activity
+  steady_time last_activity_ = {};  // the time of the last request or arrival
+  steady_time resume_time_ = steady_time::min();  // when requests continue after failures
+  std::size_t failures_ = 0;                      // failures in a row
   std::uint64_t missed_heartbeats_ = 0;
-  std::optional<message> arrival_;  // that a wait has taken from the subscription
+  std::optional<message> arrival_;  // a message that a wait has taken from the subscription
 };
 
 }  // namespace gyre::nats::detail

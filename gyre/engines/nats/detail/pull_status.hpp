@@ -7,14 +7,14 @@
 namespace gyre::nats::detail {
 
 enum class pull_status : unsigned char {
-  message,           ///< no status, but a message
+  message,           ///< a message, which has no status
   heartbeat,         ///< the request waits for messages
   no_messages,       ///< the request without a wait has ended
   ended,             ///< the request has ended in order
   ended_by_size,     ///< the next message exceeds the request's bytes
   busy,              ///< the request was not accepted, or has ended, for a reason that passes
   no_responders,     ///< nobody got the request
-  consumer_deleted,  ///< for good, as is the next one
+  consumer_deleted,  ///< the consumer is gone: no later request can succeed
   refused,
 };
 

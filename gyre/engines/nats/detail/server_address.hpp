@@ -25,7 +25,7 @@ struct server_address {
   /// std::invalid_argument.
   static std::vector<server_address> parse_all(const std::vector<std::string>& texts);
 
-  /// The name, or the address, without a port.
+  /// Returns the name or the address without a port.
   std::string host() const;
 };
 

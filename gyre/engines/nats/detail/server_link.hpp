@@ -8,8 +8,8 @@
 // | ready      | -          | -          | connecting      | -              | closed  |
 // | closed     | -          | -          | -               | -              | closed  |
 //
-// 1. Only if it was never ready, and nothing needs the connection; else it goes on connecting.
-//    Also when every server has refused the login.
+// 1. The link becomes idle if it was never ready and nothing needs the connection, or if every
+//    server has refused the login. Otherwise it continues to connect.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -55,7 +55,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
  public:
   using notice_handler = move_only_function<void(notice, std::string_view)>;
 
-  /// For messages.
+  /// The name of the class in messages.
   static constexpr const char* client_name = "gyre::nats::client";
 
   server_link(event_loop& loop, const std::vector<std::string>& servers,
@@ -68,19 +68,19 @@ class server_link : public std::enable_shared_from_this<server_link> {
   const client_options& options() const noexcept { return options_; }
   bool is_ready() const noexcept { return state_ == state::ready; }
   bool is_closed() const noexcept { return state_ == state::closed; }
-  /// The server of the last login.
+  /// Returns the server of the last login.
   const server_info& server() const noexcept { return info_.server; }
   std::size_t waiting() const noexcept { return waiting_; }
   std::size_t kept_bytes() const noexcept { return kept_.size(); }
   std::size_t known_servers() const noexcept { return servers_.size(); }
   std::uint64_t logins() const noexcept { return logins_; }
-  /// The client and its server, for messages.
+  /// Returns the names of the client and its server, for messages.
   std::string describe() const;
 
   /// Waits until the login has succeeded. Errors: those of connecting and of the login;
   /// io::errc::waiting_limit, not_open, wrong_thread.
   [[nodiscard]] task<> wait_until_ready();
-  /// As above, but ends as well if the connection was lost again since.
+  /// Waits as wait_until_ready() does, but also ends if the connection was lost again since.
   [[nodiscard]] task<> log_in();
   /// Whether a message of `size` bytes may be appended at once, since no call waits for that.
   bool may_append(std::size_t size) const noexcept { return in_line_ == 0 && has_room(size); }
@@ -93,7 +93,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   /// Connects unless it is connected or about to be. Throws the error of a login that was refused
   /// shortly before.
   void connect();
-  /// Where to append output: that of the connection, or what is kept for the next one.
+  /// Returns the output of the connection, or the output that is kept for the next one.
   io::buffer& output() noexcept { return is_ready() ? output_ : kept_; }
   /// The output has grown: sends it at the end of the turn, or now if there is much of it.
   void note_output() noexcept;
@@ -185,23 +185,23 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::shared_ptr<tls_transport> encryption_;
   state state_ = state::idle;
 
-  // Attempts.
+  // The members below describe the attempts to connect.
   std::shared_ptr<attempt> attempt_;
   std::size_t failures_ = 0;  // attempts that failed in a row
-  std::size_t refusals_ = 0;  // those of them that were refused, in a row
+  std::size_t refusals_ = 0;  // attempts that were refused in a row
   std::size_t backoff_ = 0;   // delays that have passed in a row
-  bool was_ready_ = false;    // since the last time that it gave up
+  bool was_ready_ = false;    // whether a login succeeded since then
   steady_time ready_since_ = steady_time::min();
-  steady_time earliest_attempt_ = steady_time::min();  // after it gave up
+  steady_time earliest_attempt_ = steady_time::min();  // when the next attempt may begin
   std::exception_ptr refusal_;
   timer attempt_timer_;
 
-  // The connection.
+  // The members below describe the present connection.
   parser parser_;
   login_step step_ = login_step::done;
   info_message info_;
   std::string server_error_;    // the text of the last -ERR
-  std::error_code end_reason_;  // if the client itself ends it
+  std::error_code end_reason_;  // why the client itself ends the connection
   std::exception_ptr login_error_;
   bool login_refused_ = false;
   std::uint64_t logins_ = 0;
@@ -212,11 +212,11 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::uint64_t pongs_received_ = 0;
   intrusive_list<ping_wait> ping_waits_;
 
-  // Output.
+  // The members below hold the output, and calls that wait for it.
   io::buffer output_;
   io::buffer kept_;
   manual_reset_event writable_{true};
-  semaphore line_{1};  // those that wait for room, in their order
+  semaphore line_{1};  // admits the calls that wait for room in their order
   std::size_t in_line_ = 0;
   std::size_t waiting_ = 0;
   engines::detail::posted_flush posted_flush_;

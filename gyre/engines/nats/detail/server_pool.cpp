@@ -33,7 +33,7 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
     try {
       found.push_back(server_address::parse(text));
     } catch (const std::system_error&) {
-      continue;  // an address that this program cannot use
+      continue;  // this program cannot use the address
     }
   }
   // The current server comes first, and is never removed.

@@ -25,7 +25,7 @@ class server_pool {
   server_pool(std::vector<server_address> servers, bool must_shuffle, std::size_t max_servers,
               std::uint64_t seed);
 
-  /// The server to try next, in turn.
+  /// Returns the server to try next, in turn.
   const entry& next() noexcept;
   /// The server that next() gave last; at first the first one.
   const entry& current() const noexcept { return entries_[index_]; }

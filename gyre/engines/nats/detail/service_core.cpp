@@ -86,7 +86,7 @@ std::string random_service_id() {
   return id;
 }
 
-// A text that may be a value of a header.
+// Returns a text of a line, as the value of a header has to be.
 std::string header_text(std::string_view text) {
   std::string result(text.substr(0, max_error_text));
   std::ranges::replace_if(result, [](char each) { return each == '\r' || each == '\n'; }, ' ');
@@ -203,7 +203,7 @@ task<> service_core::answer(worker self, discovery& source) {
     const std::string text = self->discovery_reply(source.asked);
     task<> published = client_core::publish(self->bus_, request->reply(), text, publish_options());
     auto sent = as_expected(std::move(published));
-    static_cast<void>(co_await std::move(sent));  // it may be asked again
+    static_cast<void>(co_await std::move(sent));  // a client without a reply asks again
   }
 }
 

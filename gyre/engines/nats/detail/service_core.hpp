@@ -74,7 +74,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
     subscription arrivals;
     endpoint_stats stats;
     std::size_t open = 0;        // requests that run or wait
-    std::size_t open_bytes = 0;  // of their payloads and headers
+    std::size_t open_bytes = 0;  // bytes of their payloads and headers
   };
   enum class verb : unsigned char { ping, info, stats };
   struct discovery {
@@ -126,7 +126,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
   std::list<endpoint> endpoints_;
   std::list<discovery> discoveries_;
   inplace_stop_source stop_;
-  bool is_closed_ = false;  // drain() or stop() was called
+  bool is_closed_ = false;  // whether drain() or stop() was called
   std::size_t workers_ = 0;
   std::exception_ptr failure_;
   manual_reset_event ended_;

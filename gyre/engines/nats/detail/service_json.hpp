@@ -19,7 +19,7 @@ std::string write_info_reply(const service_info& info);
 std::string write_stats_reply(const service_info& info, const std::vector<endpoint_stats>& stats,
                               timestamp start_time);
 
-/// Reads a reply to $SRV.INFO. Nothing for other texts.
+/// Reads a reply to $SRV.INFO. The result is empty for other texts.
 std::optional<service_info> read_info_reply(std::string_view reply);
 
 }  // namespace gyre::nats::detail

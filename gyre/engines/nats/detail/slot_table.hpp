@@ -20,7 +20,7 @@ class slot_table {
   std::uint64_t insert(T& object) {
     if (free_.empty()) {
       if (slots_.size() >> slot_bits != 0) throw std::bad_alloc();
-      free_.reserve(slots_.size() + 1);  // so that erase() cannot fail
+      free_.reserve(slots_.size() + 1);  // erase() then needs no memory, and cannot fail
       slots_.emplace_back();
       free_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
     }
@@ -29,7 +29,7 @@ class slot_table {
     slots_[index] = {&object, ++sequence_ << slot_bits | index};
     return slots_[index].key;
   }
-  /// Null if there is no such object.
+  /// Returns the object, or null if there is none.
   T* find(std::uint64_t key) const noexcept {
     const std::size_t index = index_of(key);
     if (index >= slots_.size() || slots_[index].key != key) return nullptr;

@@ -10,9 +10,9 @@ namespace gyre::nats::detail {
 /// '.' between them, none of them empty or a wildcard, without blanks and control characters, of at
 /// most 2 KiB.
 void check_subject(std::string_view subject);
-/// As above, for a subject to subscribe to: "*" may stand for a token, and ">" for the last ones.
+/// Checks a subject to subscribe to: "*" may stand for a token, and ">" for the last ones.
 void check_pattern(std::string_view subject);
-/// As above, for the name of a queue group, which has no rules of tokens.
+/// Checks the name of a queue group, which has no rules of tokens.
 void check_queue_group(std::string_view name);
 
 }  // namespace gyre::nats::detail

@@ -53,12 +53,12 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   /// Queues a message, or drops one, as the policy says; without memory the new one. Overflow: the
   /// subscription must end.
   push_result push(const operation& source) noexcept;
-  /// Null: the queue is empty.
+  /// Returns the oldest message; null if the queue is empty.
   message_ptr pop() noexcept;
   auto wait() noexcept { return arrival_.wait(); }
   const std::exception_ptr& error() const noexcept { return error_; }
 
-  /// The next message follows a gap.
+  /// Marks the next message as one that follows a gap.
   void note_gap() noexcept { has_gap_ = true; }
   void begin_drain() noexcept {
     if (state_ == state::active) state_ = state::draining;
@@ -76,7 +76,7 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   }
   auto wait_until_consumed() noexcept { return consumed_.wait(); }
 
-  std::uint64_t sid = 0;  ///< for the server; of client_core
+  std::uint64_t sid = 0;  ///< the number by which the server knows it; client_core sets it
 
  private:
   enum class state : std::uint8_t { active, draining, ended };
@@ -93,7 +93,7 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   std::exception_ptr error_;
   state state_ = state::active;
   bool has_gap_ = false;
-  bool is_dropping_ = false;  // since the queue was empty
+  bool is_dropping_ = false;  // whether a message was dropped since the queue was empty
   auto_reset_event arrival_;
   manual_reset_event consumed_;
 };

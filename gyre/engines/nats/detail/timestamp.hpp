@@ -12,10 +12,10 @@ namespace gyre::nats::detail {
 
 using timestamp = server_time;
 
-/// Nothing for other texts, and for times before 1900 or after 2200: a server writes the year 1 for
-/// a time that is not set.
+/// The result is empty for other texts, and for times before 1900 or after 2200: a server writes
+/// the year 1 for a time that is not set.
 std::optional<timestamp> parse_timestamp(std::string_view text) noexcept;
-/// In UTC, with nine digits behind the seconds.
+/// Formats a time in UTC, with nine digits after the decimal point.
 std::string format_timestamp(timestamp time);
 
 }  // namespace gyre::nats::detail

@@ -176,7 +176,7 @@ struct list_types {
   }
 };
 
-/// A std::tuple of the members' types.
+/// The std::tuple of the members' types.
 template <class T>
 using field_types =
     typename decltype(with_fields(std::declval<T&>(), std::declval<list_types>()))::type;

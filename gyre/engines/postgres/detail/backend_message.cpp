@@ -46,7 +46,7 @@ size_range body_sizes(message_kind kind) noexcept {
     case message_kind::copy_data: return any_size;
     case message_kind::error:
     case message_kind::notice: return {1, any_size.max};
-    case message_kind::copy_both: break;  // of replication only
+    case message_kind::copy_both: break;  // only replication has this message
   }
   return no_size;
 }

@@ -45,9 +45,9 @@ struct backend_message {
   std::span<const std::byte> body;
 };
 
-/// Which messages may come.
+/// The part of a connection's life, which decides on its messages.
 enum class connection_phase : std::uint8_t {
-  login,  ///< those of a login, of at most 64 KiB
+  login,  ///< messages of a login, of at most 64 KiB
   ready,
 };
 

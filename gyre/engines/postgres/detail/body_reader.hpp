@@ -53,7 +53,7 @@ class body_reader {
     left_ = left_.subspan(size + 1);
     return read;
   }
-  /// All bytes that are left, as text.
+  /// Returns all bytes that are left, as text.
   std::string_view rest() noexcept {
     const std::string_view read(reinterpret_cast<const char*>(left_.data()), left_.size());
     left_ = {};

@@ -266,7 +266,7 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
     }
     if (reply.server_failure() && is_stale(*reply.server_failure())) {
       core->forget_prepared(*prepared);
-      // It has changed nothing.
+      // The refused statement has changed nothing.
       if (!std::exchange(was_stale, true)) continue;
     }
     if (!text.options().is_prepared) core->forget_prepared(*prepared);

@@ -55,7 +55,7 @@ class client_core final : public query_runner, public std::enable_shared_from_th
   task<> run_script(std::string script) override;
   task<joined_transaction> join(bool needs_transaction) override;
 
-  /// Takes a connection.
+  /// Takes a connection from the pool.
   static task<std::shared_ptr<connection_lease>> lease(shared self);
   static task<transaction_state::shared> begin_transaction(shared self,
                                                            transaction_options options);

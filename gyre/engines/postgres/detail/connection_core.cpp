@@ -143,9 +143,9 @@ class connection_core::preparation final : public statement_request {
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
   auto wait() noexcept { return done_.wait(); }
-  /// Whether it may succeed on another connection.
+  /// Whether the preparation may succeed on another connection.
   bool may_be_repeated() const noexcept { return may_be_repeated_; }
-  /// Throws the error.
+  /// Returns the statement, or throws the error.
   const shared_statement& result() const {
     if (error_) std::rethrow_exception(error_);
     return statement_;
@@ -177,7 +177,7 @@ class connection_core::preparation final : public statement_request {
   }
 
  private:
-  // Not: bytes that are none of the protocol, or no reply.
+  // Whether the connection was lost: neither bytes of another protocol nor silence count.
   static bool is_loss(const std::exception_ptr& error) noexcept {
     try {
       std::rethrow_exception(error);
@@ -586,7 +586,7 @@ void connection_core::try_again() noexcept {
   try {
     connect_if_needed();
   } catch (...) {
-    retry_timer_.start_after(least_retry_delay);  // of memory, or because it is too early
+    retry_timer_.start_after(least_retry_delay);  // there is no memory, or it is too early
   }
 }
 

@@ -83,7 +83,7 @@ class connection_core final : public engines::detail::pipeline {
   /// The number of the present connection, from 1; zero: no login is done. A session compares it,
   /// so that it never continues on another connection.
   std::uint64_t connection_number() const noexcept { return is_ready() ? logins_ : 0; }
-  /// That of the last reply.
+  /// Returns the status of the last reply.
   transaction_status status() const noexcept { return status_; }
   /// Whether new requests wait until an unwanted one has ended.
   bool is_fenced() const noexcept { return cancel_ != cancel_state::none; }
@@ -98,7 +98,8 @@ class connection_core final : public engines::detail::pipeline {
 
   // --- Prepared statements ---
 
-  /// Null: the present connection has not prepared it, or has dropped it. Counts as a use.
+  /// Returns null if the present connection has not prepared the statement, or has dropped it.
+  /// Counts as a use.
   shared_statement find_prepared(std::string_view text) noexcept { return statements_.find(text); }
   /// Finds it, or prepares it; calls for the same text wait for one preparation. Hold the result
   /// until it was executed, so that it is not dropped. Errors: server_error; those of admit();
@@ -111,7 +112,8 @@ class connection_core final : public engines::detail::pipeline {
 
   /// Executes a statement of this connection. `write(output)` appends the formats and values of the
   /// parameters, as a Bind message has them: the number of formats and their codes, the number of
-  /// parameters, and of each its size (-1: null) and its bytes. What `write` throws is passed on.
+  /// parameters, and of each its size (-1: null) and its bytes. An exception of `write` is passed
+  /// on.
   template <class Write>
   void execute(statement_request& request, const prepared_statement& statement, Write&& write,
                const execute_options& options = {}) {
@@ -142,8 +144,8 @@ class connection_core final : public engines::detail::pipeline {
 
   // --- COPY, of a request in flight ---
 
-  /// After on_copy_in(). The caller waits for writable() now and then, because nothing else bounds
-  /// the output.
+  /// Appends data of a COPY, after on_copy_in(). The caller waits for writable() now and then,
+  /// because nothing else bounds the output.
   void copy_data(std::span<const std::byte> bytes);
   void copy_done();
   void copy_fail(std::string_view reason);
@@ -176,7 +178,7 @@ class connection_core final : public engines::detail::pipeline {
   bool needs_connection() const noexcept override { return is_needed_; }
   bool is_reply_due() const noexcept override;
 
-  // Whether it is prepared, or about to be.
+  // Returns whether the statement is prepared, or about to be.
   bool knows(std::string_view text) noexcept;
   std::shared_ptr<preparation> start_preparation(std::string_view text);
 
@@ -211,7 +213,7 @@ class connection_core final : public engines::detail::pipeline {
   const connection_options options_;
   std::optional<login> login_;
   bool is_logged_in_ = false;
-  bool has_failed_ = false;  // the connection is being ended
+  bool has_failed_ = false;  // whether the connection is being ended
   bool is_paused_ = false;
   bool is_needed_ = false;
   std::uint64_t logins_ = 0;
@@ -222,16 +224,16 @@ class connection_core final : public engines::detail::pipeline {
 
   statement_cache statements_;
   std::uint64_t names_ = 0;
-  std::vector<std::string> dropped_statements_;  // the server has not been told yet
+  std::vector<std::string> dropped_statements_;  // names of statements that the server still has
   std::map<std::string, std::shared_ptr<preparation>, std::less<>> preparations_;
 
   std::unique_ptr<own_request> own_request_;
   std::unique_ptr<dropped_request> dropped_request_;
-  copy_state copy_ = copy_state::none;  // of the first request in flight
+  copy_state copy_ = copy_state::none;  // the COPY of the first request in flight
   std::size_t wanted_ = 0;              // requests in flight that somebody waits for
   cancel_state cancel_ = cancel_state::none;
   timer cancel_timer_;
-  timer retry_timer_;  // after a refused login
+  timer retry_timer_;  // runs after a refused login
   std::optional<cancel_request> cancel_request_;
 };
 

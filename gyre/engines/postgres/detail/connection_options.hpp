@@ -20,7 +20,7 @@ namespace gyre::postgres::detail {
 
 class connection_core;
 
-/// How a connection is encrypted. There is no mode that falls back to plain bytes.
+/// The way in which a connection is encrypted. There is no mode that falls back to plain bytes.
 enum class tls_mode : std::uint8_t {
   off,
   negotiate,  ///< the server is asked first (SSLRequest), which every version understands
@@ -30,7 +30,7 @@ enum class tls_mode : std::uint8_t {
 /// Whether a login by SCRAM is bound to the server's certificate (SCRAM-SHA-256-PLUS), so that
 /// nobody between can use it.
 enum class channel_binding : std::uint8_t {
-  prefer,   ///< if TLS is used and the server offers it
+  prefer,   ///< binds if TLS is used and the server offers it
   require,  ///< errc::channel_binding_missing otherwise, also for a server that asks no password
   disable,
 };
@@ -54,14 +54,14 @@ class connection_observer {
 };
 
 struct connection_options {
-  const char* name = "gyre::postgres::client";   ///< for messages
-  std::shared_ptr<credentials> login = nullptr;  ///< not null
-  std::string database = {};                     ///< empty: that of the user's name
+  const char* name = "gyre::postgres::client";   ///< the name of the client in messages
+  std::shared_ptr<credentials> login = nullptr;  ///< the user and the password; not null
+  std::string database = {};                     ///< the database; empty: that of the user's name
   /// Settings of the session, such as {"application_name", "shop"}; they cost no round trip.
   parameter_list parameters = {};
 
   tls_mode encryption = tls_mode::off;
-  tls::tls_context tls = {};  ///< not empty unless `encryption` is off
+  tls::tls_context tls = {};  ///< the context; not empty unless `encryption` is off
   channel_binding binding = channel_binding::prefer;
   /// Whether a server may ask for MD5, whose proof is as good as the password for whoever reads the
   /// server's tables, and for the password itself.
@@ -81,7 +81,8 @@ struct connection_options {
   /// Whether callers share it. Then a statement that leaves a transaction open ends the connection,
   /// because statements of others would be in that transaction.
   bool is_shared = true;
-  /// Whether it connects again when it has ended. A session of one caller does not.
+  /// Whether the client connects again when the connection has ended. A session of one caller does
+  /// not.
   bool reconnects = true;
   std::size_t attempts = 5;  ///< in a row, after which calls that wait for a connection fail
   duration connect_timeout = std::chrono::seconds{5};
@@ -91,12 +92,15 @@ struct connection_options {
   /// Limit of the time without a byte while a reply is due; zero: none, because statements may take
   /// long. Should be longer than `statement_timeout` of the server.
   duration reply_timeout = duration::zero();
-  duration ping_interval = std::chrono::seconds{30};  ///< without a byte, until the server is asked
-  duration ping_timeout = std::chrono::seconds{10};   ///< also of the steps of a login
+  duration ping_interval =
+      std::chrono::seconds{30};  ///< the time without a byte until the server is asked
+  duration ping_timeout =
+      std::chrono::seconds{10};  ///< the time for a reply, also to the steps of a login
   /// The time for which a statement that nobody waits for may still run, before the server is asked
   /// to cancel it.
   duration cancel_delay = std::chrono::milliseconds{20};
-  duration cancel_timeout = std::chrono::seconds{10};  ///< until the connection is given up
+  duration cancel_timeout =
+      std::chrono::seconds{10};  ///< the time until the connection is given up
 
   connection_observer* observer = nullptr;
 };

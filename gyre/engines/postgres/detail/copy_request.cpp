@@ -11,7 +11,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// Bytes of one message to the server.
+// The bytes of one message to the server.
 constexpr std::size_t piece_size = 64 * 1024;
 // Reading pauses while this many bytes wait for the caller.
 constexpr std::size_t high_water = 256 * 1024;

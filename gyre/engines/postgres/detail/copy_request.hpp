@@ -36,14 +36,14 @@ class copy_request {
     return copy_writer(std::move(request));
   }
 
-  // Calls need the request until they have ended.
+  // Calls share the request until they have ended.
   static task<> write(std::shared_ptr<copy_request> self, std::span<const std::byte> bytes);
   static task<std::uint64_t> finish(std::shared_ptr<copy_request> self);
   /// Bytes that have come; none after the last ones.
   static task<std::string> receive(std::shared_ptr<copy_request> self);
 
  private:
-  /// Its reply, with the states of a COPY.
+  /// The reply to the request, with the states of a COPY.
   class reply final : public statement_reply {
    public:
     reply(connection_core& core, bool is_in) noexcept : statement_reply(core), is_in_(is_in) {}
@@ -56,7 +56,7 @@ class copy_request {
     void on_lost(const std::exception_ptr& error, bool was_sent) noexcept override;
     void on_error(server_message error) noexcept override;
 
-    /// Something has changed.
+    /// Waits until something has changed.
     auto changed() noexcept { return changed_.wait(); }
     bool has_begun() const noexcept { return has_begun_; }
     bool has_error() const noexcept { return server_failure().has_value(); }

@@ -14,7 +14,7 @@ using namespace std::string_view_literals;
 // The signature, flags, and the size of an extension.
 constexpr std::string_view header = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0"sv;
 
-// Where the list of columns begins: at a '(' that is not a part of a quoted name.
+// Returns the begin of the list of columns: a '(' that is not a part of a quoted name.
 std::size_t find_columns(std::string_view target) noexcept {
   bool is_quoted = false;
   for (std::size_t index = 0; index < target.size(); ++index) {

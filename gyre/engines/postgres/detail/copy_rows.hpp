@@ -73,7 +73,7 @@ class row_copy {
   io::buffer bytes_;
 };
 
-/// How the rows of a call are kept: temporaries as they are, others by reference.
+/// The form in which a call keeps its rows: temporaries by value, others by reference.
 template <class Rows>
 using kept_rows =
     std::conditional_t<std::is_lvalue_reference_v<Rows>, Rows, std::remove_cvref_t<Rows>>;

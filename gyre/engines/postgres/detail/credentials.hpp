@@ -12,7 +12,7 @@
 
 namespace gyre::postgres::detail {
 
-/// SHA-256, and its keys.
+/// A hash of SHA-256, which is also the size of SCRAM's keys.
 using digest = std::array<std::byte, 32>;
 
 /// The keys of SCRAM-SHA-256 for a password, a salt and a number of iterations (RFC 5802, 3).

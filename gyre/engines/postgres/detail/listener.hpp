@@ -36,7 +36,7 @@ class listener final : public connection_observer {
   static task<subscription> listen(shared self, std::string channel, subscription_options options);
   /// Removes a subscription's queue; the last one of its channel tells the server.
   void remove(const notification_queue& queue) noexcept;
-  /// The client was closed.
+  /// Ends all subscriptions, because the client was closed.
   void end() noexcept;
 
  private:

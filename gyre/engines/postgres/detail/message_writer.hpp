@@ -37,7 +37,7 @@ class message_writer {
 
   // --- The login ---
 
-  /// A password, or a later message of SASL.
+  /// Appends a password, or a later message of SASL.
   void password(std::string_view text);
   void sasl_response(std::string_view text);
   void sasl_initial_response(std::string_view mechanism, std::string_view text);
@@ -61,7 +61,7 @@ class message_writer {
   }
   /// Binds a statement without parameters to the unnamed portal; its results come as text.
   void bind_unnamed();
-  /// `max_rows` zero: all rows.
+  /// Appends Execute; `max_rows` zero: all rows.
   void execute(std::string_view portal, std::uint32_t max_rows);
   void close_statement(std::string_view statement);
   void close_portal(std::string_view portal);

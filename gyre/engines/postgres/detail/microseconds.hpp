@@ -23,7 +23,7 @@ struct count_since_epoch {
   std::int64_t count = 0;
 };
 
-/// Rounds down; none: it does not fit.
+/// Rounds a length down; returns nothing if it does not fit.
 template <std::integral Rep, class Period>
 constexpr std::optional<std::chrono::microseconds> to_microseconds(
     std::chrono::duration<Rep, Period> length) noexcept {

@@ -24,7 +24,7 @@ bool append_numeric(io::buffer& output, std::string_view text);
 /// write; none: the bytes are no such value. At most 150,000 characters.
 std::optional<std::string> read_numeric(std::span<const std::byte> bytes);
 
-/// A whole number as sign and magnitude.
+/// A whole number, as its sign and magnitude.
 struct whole_number {
   bool is_negative = false;
   std::uint64_t magnitude = 0;
@@ -33,7 +33,7 @@ struct whole_number {
 /// An is_numeric() text as a whole number; none: it has a fraction that is not zero, or more than
 /// 64 bits.
 std::optional<whole_number> to_whole_number(std::string_view text) noexcept;
-/// The double nearest to an is_numeric() text.
+/// Returns the double nearest to an is_numeric() text.
 double to_double(std::string_view text) noexcept;
 
 }  // namespace gyre::postgres::detail

@@ -43,14 +43,14 @@ class prepared_statement {
         columns_(std::move(columns)),
         result_formats_(encode_formats(columns_)) {}
 
-  /// The name by which the server knows it.
+  /// Returns the name by which the server knows the statement.
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
   /// The types of the parameters, which the server has inferred.
   std::span<const std::uint32_t> parameters() const noexcept { return parameters_; }
-  /// Empty: the statement returns no rows.
+  /// Returns the columns of the rows; none if there are no rows.
   std::span<const column_description> columns() const noexcept { return columns_; }
-  /// As encode_formats().
+  /// Returns the formats of the columns, from encode_formats().
   std::span<const std::byte> result_formats() const noexcept { return result_formats_; }
 
  private:

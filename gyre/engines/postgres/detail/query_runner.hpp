@@ -33,7 +33,7 @@ class row_sink {
   ~row_sink() = default;
 };
 
-/// Drops rows.
+/// A sink that drops rows.
 class no_rows final : public row_sink {
  public:
   void begin(std::span<const column_description>) override {}
@@ -43,7 +43,7 @@ class no_rows final : public row_sink {
 /// The transaction, or the session, of a stream or a COPY.
 struct joined_transaction {
   std::shared_ptr<transaction_state> state;
-  bool is_own;  ///< was taken for it, so that it is to be ended
+  bool is_own;  ///< whether it was begun for the stream or COPY, whose end ends it
 };
 
 /// Thread-safety: the loop's thread.

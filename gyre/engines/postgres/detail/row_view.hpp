@@ -30,7 +30,7 @@ class row_view {
   /// Reads the body of a DataRow message; none: it is no row.
   static std::optional<row_view> parse(std::span<const std::byte> body) noexcept;
 
-  /// The number of columns.
+  /// Returns the number of columns.
   std::size_t size() const noexcept { return size_; }
   /// The bytes of all values and their lengths, for limits of results.
   std::size_t bytes() const noexcept { return values_.size(); }
@@ -49,7 +49,7 @@ class row_reader {
  public:
   explicit row_reader(const row_view& row) noexcept : left_(row.values_) {}
 
-  /// To be called at most row_view::size() times.
+  /// Returns the next value. Callers call it at most row_view::size() times.
   field_view next() noexcept {
     const auto size = static_cast<std::int32_t>(load_be<std::uint32_t>(left_.data()));
     left_ = left_.subspan(sizeof(size));

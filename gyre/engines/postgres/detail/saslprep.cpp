@@ -10,7 +10,7 @@ namespace {
 
 struct character {
   char32_t code;
-  std::size_t size;  // bytes
+  std::size_t size;  // the bytes of the character
 };
 
 // The character at the front of `text`, which is not empty; none: no UTF-8 (RFC 3629).
@@ -29,7 +29,7 @@ std::optional<character> decode(std::string_view text) noexcept {
   return character{code, size};
 }
 
-// RFC 3454, C.1.2.
+// The characters of RFC 3454, C.1.2.
 bool is_space(char32_t code) noexcept {
   return code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200b) || code == 0x202f ||
          code == 0x205f || code == 0x3000;

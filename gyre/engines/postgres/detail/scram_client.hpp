@@ -38,9 +38,9 @@ class scram_client {
   scram_client(credentials& user, std::string nonce, scram_binding binding,
                std::span<const std::byte> channel);
 
-  /// The client-first-message.
+  /// Returns the client-first-message.
   std::string first_message() const;
-  /// The client-final-message.
+  /// Returns the client-final-message.
   std::string final_message(std::string_view server_first);
   /// Returns if the server-final-message proves that the server knows the password.
   void verify(std::string_view server_final) const;
@@ -51,7 +51,7 @@ class scram_client {
   credentials& credentials_;
   const std::string nonce_;
   const scram_binding binding_;
-  const std::string channel_input_;  // in Base64
+  const std::string channel_input_;  // the channel's data in Base64
   digest server_signature_{};
 };
 

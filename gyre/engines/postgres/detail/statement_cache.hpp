@@ -27,14 +27,14 @@ class statement_cache {
   explicit statement_cache(std::size_t max_statements) noexcept : max_statements_(max_statements) {}
 
   std::size_t size() const noexcept { return by_use_.size(); }
-  /// Null: there is none. Counts as a use.
+  /// Returns the statement, which counts as a use, or null.
   shared_statement find(std::string_view text) noexcept;
   /// Adds a statement, instead of one with the same text. Names of those that are dropped are added
   /// to `evicted_names`. Throws std::bad_alloc, and then may have dropped some.
   void add(shared_statement statement, std::vector<std::string>& evicted_names);
   /// Drops a statement if it is there; true if it was.
   bool remove(const prepared_statement& statement) noexcept;
-  /// The connection has ended.
+  /// Drops all statements, because the connection has ended.
   void clear() noexcept;
 
  private:
@@ -45,7 +45,7 @@ class statement_cache {
 
   const std::size_t max_statements_;
   std::size_t bytes_ = 0;
-  statement_list by_use_;  // the one used last is first
+  statement_list by_use_;  // the statement that was used last is first
   std::unordered_map<std::string_view, statement_list::iterator> by_text_;
 };
 

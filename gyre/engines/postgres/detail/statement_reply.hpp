@@ -28,7 +28,7 @@ class statement_reply : public statement_request {
     none,
     complete,
     lost,    ///< the connection has ended, and the server may have got the request
-    unsent,  ///< the connection has ended before that
+    unsent,  ///< the connection has ended before the request was sent
   };
 
   /// Without a sink, rows are dropped. `max_bytes`: of the rows' values.
@@ -41,7 +41,7 @@ class statement_reply : public statement_request {
   outcome result() const noexcept { return outcome_; }
   bool is_suspended() const noexcept { return is_suspended_; }
   std::uint64_t affected() const noexcept { return affected_; }
-  /// Whether the last tag is that of ROLLBACK.
+  /// Returns whether the last tag is that of ROLLBACK.
   bool is_rollback() const noexcept { return is_rollback_; }
   const std::optional<server_message>& server_failure() const noexcept { return failure_; }
 

@@ -55,7 +55,7 @@ class statement_request : public engines::detail::pending_reply {
   virtual void on_copy_data(std::span<const std::byte> /*bytes*/) noexcept {}
   virtual void on_copy_done() noexcept {}
 
-  /// The end of the reply.
+  /// Called at the end of the reply.
   virtual void on_ready(transaction_status status) noexcept = 0;
   /// The connection has ended before that. Without `was_sent` the server has not got the request.
   virtual void on_lost(const std::exception_ptr& error, bool was_sent) noexcept = 0;
@@ -73,7 +73,7 @@ class statement_request : public engines::detail::pending_reply {
     on_lost(error, was_sent);
   }
 
-  std::uint64_t number_ = 0;     // in the pipeline
+  std::uint64_t number_ = 0;     // the number of the request in the pipeline
   std::size_t prefix_left_ = 0;  // statements before the one whose rows are wanted
   bool is_in_flight_ = false;
   bool is_cancelled_ = false;

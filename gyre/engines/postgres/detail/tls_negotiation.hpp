@@ -28,7 +28,7 @@ class tls_negotiation final : public net::layer {
  public:
   tls_negotiation(std::unique_ptr<net::layer> encryption, tls_mode mode);
 
-  /// TLS, for tls::server_end_point().
+  /// Returns the layer of TLS, for tls::server_end_point().
   const net::layer& secure() const noexcept { return *secure_; }
 
   status handshake() override;

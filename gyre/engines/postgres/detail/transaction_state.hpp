@@ -49,7 +49,7 @@ class connection_lease {
   /// that of the connection.
   std::optional<std::int64_t> limit;
   bool is_limit_known = true;
-  std::size_t depth = 0;  // of savepoints
+  std::size_t depth = 0;  // the depth of the savepoints
   bool has_open_copy = false;
   std::uint64_t names = 0;
 
@@ -103,7 +103,7 @@ class transaction_state final : public query_runner,
   task<connection_core::shared_statement> prepare(std::string_view text);
   /// Waits until a request may be appended.
   task<> admit();
-  /// As admit(), and until no request is in flight.
+  /// Waits as admit() does, and until no request is in flight.
   task<> wait_until_idle();
   /// Sends the statements in front in a request of their own, before one that takes none.
   task<> send_prefix();

@@ -67,11 +67,11 @@ class awaited_reply : public expected_reply {
   outcome outcome_ = outcome::none;
 };
 
-/// With a value.
+/// A reply with a value.
 template <class T>
 class typed_reply final : public awaited_reply {
  public:
-  /// After outcome::complete. Throws error().
+  /// Returns the value after outcome::complete, or throws error().
   T take() {
     if (error()) std::rethrow_exception(error());
     return std::move(*value_);

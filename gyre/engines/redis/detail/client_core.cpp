@@ -18,7 +18,7 @@ constexpr const char* client_name = "gyre::redis::client";
 
 net::tcp_client_options connection_options_of(const client_options& options, connection_use use) {
   net::tcp_client_options connection;
-  connection.connections.keep_alive = use == connection_use::own;  // see ping()
+  connection.connections.keep_alive = use == connection_use::own;  // sessions send no PING
   connection.connect_timeout = options.connect_timeout;
   connection.initial_delay = options.initial_delay;
   connection.longest_delay = options.longest_delay;

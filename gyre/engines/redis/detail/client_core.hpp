@@ -65,8 +65,8 @@ class session_place {
 
 /// The use of a connection.
 enum class connection_use : std::uint8_t {
-  shared,  ///< by all coroutines of a client
-  own,     ///< by one session
+  shared,  ///< all coroutines of a client use it
+  own,     ///< one session uses it
 };
 
 /// Throws std::system_error (io::errc::not_open): the client was moved from.
@@ -79,7 +79,7 @@ bool is_script_missing(const server_error& error) noexcept;
 /// Throws std::invalid_argument for options that make no sense.
 void check(const client_options& options);
 
-/// The error that a complete reply is, or null.
+/// Returns the error that a complete reply is, or null.
 std::exception_ptr error_in(std::string_view bytes) noexcept;
 
 /// The first error among the replies of a transaction's commands, which are otherwise QUEUED.
@@ -226,7 +226,7 @@ class client_core final : public engines::detail::pipeline {
     if (cache_ != nullptr) cache_->clear();
   }
 
-  // False for a message or a reply that is not due.
+  // Returns false for a message or a reply that is not due.
   bool take_message(std::string_view bytes);
   bool take_reply(std::string_view bytes, reply_kind kind, bool is_message);
   void continue_login(std::string_view bytes) noexcept;
@@ -241,14 +241,14 @@ class client_core final : public engines::detail::pipeline {
 
   const client_options options_;
   const connection_use use_;
-  const std::shared_ptr<invalidation_listener> cache_;  // or null
-  bool may_wait_ = false;                               // the command in flight, in a session
+  const std::shared_ptr<invalidation_listener> cache_;  // the cache of a cached_client, or null
+  bool may_wait_ = false;  // whether the session's command may wait in the server
   std::size_t sessions_ = 0;
   reply_scanner scanner_;
   login_step step_ = login_step::done;
   login_reply login_{*this};
   unawaited_confirmation unawaited_;
-  bool has_push_ = false;  // RESP3: messages come beside replies
+  bool has_push_ = false;  // whether messages come beside replies (RESP3)
   message_dispatcher messages_;
   renewal_reply renewal_{messages_};
   std::uint64_t connections_ = 0;

@@ -18,7 +18,7 @@ struct named_rule {
   command_rule rule;
 };
 
-// Sorted by the length of the name.
+// The rules, sorted by the length of the name.
 constexpr auto rules = std::to_array<named_rule>({{"AUTH", command_rule::own},
                                                   {"EXEC", command_rule::own},
                                                   {"QUIT", command_rule::own},

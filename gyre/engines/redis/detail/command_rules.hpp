@@ -11,10 +11,10 @@
 namespace gyre::redis::detail {
 
 enum class command_rule : std::uint8_t {
-  shared,        ///< may share the connection
+  shared,        ///< the command may share the connection
   own,           ///< changes the state of the connection, such as SELECT and WATCH
   waiting,       ///< may wait in the server, such as BLPOP: as `own`, and the reply may come late
-  refused,       ///< would change the protocol, such as MONITOR
+  refused,       ///< the command would change the protocol, such as MONITOR
   by_arguments,  ///< depends on the arguments: see rule_of_written()
 };
 

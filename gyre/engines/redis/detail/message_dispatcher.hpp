@@ -23,7 +23,7 @@ class message_dispatcher {
   bool has_subscriptions() const noexcept { return !channels_.empty() || !patterns_.empty(); }
 
   void add(const std::shared_ptr<message_queue>& queue);
-  /// True if it was the last one of its channel.
+  /// Returns whether the queue was the last one of its channel.
   bool remove(const message_queue& queue) noexcept;
   /// Gives a message to the queues it is for; false if it is no message of a channel.
   bool deliver(reply_cursor message) noexcept;
@@ -43,7 +43,7 @@ class message_dispatcher {
   /// The server has confirmed the next channel of begin_connection(). With an error it has refused
   /// the channel: the queues that the channel had then end with the error.
   void end_renewal(const std::exception_ptr& refusal) noexcept;
-  /// The client was closed.
+  /// Ends all queues, because the client was closed.
   void end() noexcept;
 
  private:

@@ -13,7 +13,7 @@ using parse_result = std::expected<std::optional<parsed_node>, errc>;
 constexpr std::string_view line_end = "\r\n";
 // The limit of one-line texts and big numbers. The server cuts the texts of errors much earlier.
 constexpr std::size_t max_line = 64 * 1024;
-// The limit of real numbers.
+// The limit of a line with a real number, in bytes.
 constexpr std::size_t max_real_line = 64;
 
 /// A line with a number, after its first byte.
@@ -35,7 +35,7 @@ number_line parse_number(std::string_view bytes) noexcept {
   for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9'; ++at) {
     const auto digit = static_cast<std::uint64_t>(bytes[at] - '0');
     if (number > (static_cast<std::uint64_t>(most) + 1 - digit) / 10) {
-      result.is_bad = true;  // beyond 2^63
+      result.is_bad = true;  // the number is beyond 2^63
       return result;
     }
     number = 10 * number + digit;
@@ -182,7 +182,7 @@ parse_result parse_node(std::string_view bytes, std::size_t max_size) noexcept {
     return node;
   }
   if (header.number < 0) {
-    // The null of RESP2.
+    // The length -1 is the null of RESP2.
     if (header.number != -1 || (first != '$' && first != '*')) {
       return std::unexpected(errc::bad_reply);
     }

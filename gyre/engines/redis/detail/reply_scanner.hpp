@@ -32,7 +32,7 @@ class reply_scanner {
 
  private:
   struct level {
-    std::uint64_t missing = 0;  // values
+    std::uint64_t missing = 0;  // values that have not come
     bool is_attribute = false;
   };
 
