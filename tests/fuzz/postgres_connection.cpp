@@ -137,7 +137,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   gyre::postgres::detail::connection_options options;
   options.is_shared = decide.flip();
   options.reconnects = false;
-  options.attempts = 1;
+  options.max_connect_attempts = 1;
   options.cancel_delay = std::chrono::milliseconds{0};
   const auto core = gyre::test::make_core(loop, listener.local_endpoint().to_string(), options);
   auto both = gyre::when_all(serve(listener, std::move(pieces)), call_all(core, std::move(kinds)));

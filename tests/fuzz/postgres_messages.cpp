@@ -93,7 +93,7 @@ void try_login(decisions& decide) {
       body.append(decide.text(decide.below(64)));
     }
     try {
-      machine.answer(std::as_bytes(std::span(body)), output);
+      machine.respond(std::as_bytes(std::span(body)), output);
     } catch (const std::system_error&) {
       return;
     }

@@ -60,7 +60,7 @@ struct client_options {
   /// errc::message_too_large.
   std::size_t max_message = std::size_t{64} << 20;
   /// Bytes of output that wait for the kernel, above which publish() waits; one message more may
-  /// wait. Above this size the server's PINGs are not answered.
+  /// wait. Above this size PINGs of the server get no PONG.
   std::size_t high_water = std::size_t{1} << 20;
   /// Bytes of messages that are kept while the client reconnects; above them publish() waits. 0:
   /// publish() waits for the connection.

@@ -13,7 +13,7 @@ namespace {
 const char* message_of(errc code) noexcept {
   switch (code) {
     case errc::connection_lost: return "the connection ended before the reply came";
-    case errc::no_reply: return "the server does not answer";
+    case errc::no_reply: return "the server did not reply in time";
     case errc::bad_message: return "the server does not speak the protocol of NATS";
     case errc::message_too_large: return "the message is longer than max_message";
     case errc::bad_subject: return "the subject is not allowed";

@@ -19,7 +19,7 @@ enum class errc {
   /// The connection ended before the reply came: the message may have reached others, or not;
   /// std::errc::connection_reset.
   connection_lost = 1,
-  /// The server has not answered PING, or the login, in time; std::errc::timed_out.
+  /// The server has not replied to PING, or to the login, in time; std::errc::timed_out.
   no_reply = 2,
   /// Bytes that do not follow the protocol of NATS; std::errc::protocol_error.
   bad_message = 3,

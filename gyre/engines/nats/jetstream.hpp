@@ -72,9 +72,9 @@ class jetstream {
   /// Publishes a message and waits until a stream has stored it.
   [[nodiscard]] task<publish_ack> publish(std::string_view subject, payload_view payload,
                                           stream_publish_options options = {}) const;
-  /// Begins to publish a message, and gives a handle whose join() gives the acknowledgement. Waits
-  /// while `max_unacknowledged` messages of this function are not acknowledged. Messages are sent
-  /// in the order of the calls, but one that is sent again comes later.
+  /// Begins to publish a message, and returns a handle whose join() returns the acknowledgement.
+  /// Waits while `max_unacknowledged` messages of this function are not acknowledged. Messages are
+  /// sent in the order of the calls, but one that is sent again comes later.
   ///
   /// A handle that is destroyed before the acknowledgement has come waits no more; its message may
   /// be stored. The arguments need to exist only until the returned task has ended.

@@ -38,8 +38,8 @@ namespace gyre::postgres {
 /// that connection. Give it a limit that the server enforces (statement_options::timeout,
 /// client_options::statement_timeout), or run it in a transaction or a session.
 ///
-/// Connecting: the first call connects; calls wait meanwhile. When `attempts` have failed, the
-/// calls that wait fail, and the next call tries again.
+/// Connecting: the first call connects; calls wait meanwhile. When `max_connect_attempts` have
+/// failed, the calls that wait fail, and the next call tries again.
 ///
 /// Repetition: a statement that the kernel has not taken when the connection breaks is sent over
 /// the next one. A statement that the server may have got fails with errc::connection_lost, and may

@@ -113,7 +113,7 @@ struct client_options {
   std::size_t max_result = std::size_t{64} << 20;
 
   /// Attempts to connect in a row, after which the calls that wait for them fail; at least 1.
-  std::size_t attempts = 5;
+  std::size_t max_connect_attempts = 5;
   /// Limit of one attempt, for each of the server's addresses.
   duration connect_timeout = std::chrono::seconds{5};
   /// The delays between attempts: random, of at most `initial_delay` * 2^n and `longest_delay`.

@@ -164,7 +164,7 @@ TEST_F(PostgresClient, RefusesWrongLoginsAndServersThatAreNotThere) {
     EXPECT_EQ(co_await error_of(other.execute("select 1")), errc::undefined_database);
     wrong = test.options();
     wrong.server = "unix:/nowhere/at/all";
-    wrong.attempts = 1;
+    wrong.max_connect_attempts = 1;
     client none = test.connect(wrong);
     EXPECT_EQ(co_await error_of(none.execute("select 1")), std::errc::no_such_file_or_directory);
     EXPECT_EQ(co_await error_of(none.transaction([](transaction&) -> task<> { co_return; })),
@@ -529,7 +529,7 @@ TEST_F(PostgresClient, RefusesOptionsThatMakeNoSense) {
   refuses([](client_options& each) { each.user.clear(); });
   refuses([](client_options& each) { each.max_shared = 0; });
   refuses([](client_options& each) { each.max_open = 0; });
-  refuses([](client_options& each) { each.attempts = 0; });
+  refuses([](client_options& each) { each.max_connect_attempts = 0; });
   refuses([](client_options& each) { each.statement_timeout = 0ms; });
   refuses([](client_options& each) { each.ping_interval = 0ms; });
 }

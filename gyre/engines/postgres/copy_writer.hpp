@@ -40,7 +40,7 @@ class copy_writer {
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Ends the COPY, and gives the number of rows that were copied.
+  /// Ends the COPY, and returns the number of rows that were copied.
   [[nodiscard]] task<std::uint64_t> finish();
 
  private:

@@ -58,7 +58,7 @@ namespace gyre::postgres {
 /// on a connection costs a message to the server and back, which prepares it.
 class querier {
  public:
-  /// Executes a statement, and gives its rows, which may be none.
+  /// Executes a statement, and returns its rows, which may be none.
   template <row Row, argument... Arguments>
   [[nodiscard]] task<std::vector<Row>> query(statement text, Arguments&&... arguments) {
     return detail::query_rows<Row>(runner_, std::move(text),
@@ -77,7 +77,7 @@ class querier {
     return detail::query_optional_row<Row>(
         runner_, std::move(text), engines::detail::keep(std::forward<Arguments>(arguments)...));
   }
-  /// Executes a statement, and gives the number of rows that it has inserted, updated, deleted,
+  /// Executes a statement, and returns the number of rows that it has inserted, updated, deleted,
   /// copied or found; 0 for others. Rows themselves are dropped.
   template <argument... Arguments>
   task<std::uint64_t> execute(statement text, Arguments&&... arguments) {
@@ -107,7 +107,7 @@ class querier {
   [[nodiscard]] task<copy_writer> copy_in(statement text) {
     return detail::begin_copy_in(runner_, std::move(text));
   }
-  /// Copies rows into a table, and gives their number; the fastest way to insert many. `target`:
+  /// Copies rows into a table, and returns their number; the fastest way to insert many. `target`:
   /// the table and its columns as COPY names them. The rows are a range, or an async_generator, of
   /// types of row_traits.
   ///

@@ -21,7 +21,7 @@ namespace gyre::postgres {
 
 class transaction;
 
-/// A function that a transaction runs: `body(tx)` gives an awaitable.
+/// A function that a transaction runs: `body(tx)` returns an awaitable.
 template <class Body>
 concept transaction_body =
     std::invocable<Body&, transaction&> && awaitable<std::invoke_result_t<Body&, transaction&>>;

@@ -68,7 +68,7 @@ class client {
   }
   ~client() { close(); }
 
-  /// Sends a command, and gives its reply as a Result. `name`, and arguments that are neither
+  /// Sends a command, and returns its reply as a Result. `name`, and arguments that are neither
   /// temporaries nor numbers, must outlive the call.
   ///
   /// A call that is stopped, or destroyed, waits no more; its command may be carried out.
@@ -94,7 +94,7 @@ class client {
     return detail::client_core::evaluate<Result>(core_, code, std::forward<Keys>(keys),
                                                  std::forward<Arguments>(arguments)...);
   }
-  /// Sends commands as one transaction (MULTI, EXEC), and gives their results as a tuple, with a
+  /// Sends commands as one transaction (MULTI, EXEC), and returns their results as a tuple, with a
   /// std::monostate for a void. The server carries out all of them with nothing between them, or
   /// refuses all. An error of one throws, although the others were carried out.
   template <class... Commands>

@@ -48,7 +48,7 @@ class session {
   session& operator=(session&& other) noexcept {
     session replaced(std::move(other));
     std::swap(core_, replaced.core_);
-    std::swap(place_, replaced.place_);
+    std::swap(slot_, replaced.slot_);
     return *this;
   }
   ~session() { close(); }
@@ -78,16 +78,16 @@ class session {
   /// Ends running and waiting calls with io::errc::closed, and closes the connection. Idempotent.
   void close() noexcept {
     if (core_ != nullptr) core_->end();
-    place_ = {};
+    slot_ = {};
   }
 
  private:
   friend detail::client_core;
-  session(std::shared_ptr<detail::client_core> core, detail::session_place place) noexcept
-      : core_(std::move(core)), place_(std::move(place)) {}
+  session(std::shared_ptr<detail::client_core> core, detail::session_slot slot) noexcept
+      : core_(std::move(core)), slot_(std::move(slot)) {}
 
   std::shared_ptr<detail::client_core> core_;
-  detail::session_place place_;
+  detail::session_slot slot_;
 };
 
 }  // namespace gyre::redis

@@ -31,7 +31,7 @@ enum class stop_reason { none, cancelled, lease_lost, draining };
 /// The number of a worker in the database, which with a job's attempt is its fencing token.
 using worker_id = std::int64_t;
 
-/// A job as work.take() gives it.
+/// A job as work.take() returns it.
 struct taken_job {
   job_id id = 0;
   std::string kind;

@@ -98,8 +98,8 @@ class queue {
   ///     auto changes = jobs.watch(id);
   ///     while (auto* status = co_await changes.next()) show(status->progress);
   [[nodiscard]] async_generator<job_status> watch(job_id id);
-  /// Waits until the job has finished, and gives its result. Errors: errc::job_dead, with the error
-  /// of its last attempt; job_cancelled; unknown_job if it is gone or was not kept.
+  /// Waits until the job has finished, and returns its result. Errors: errc::job_dead, with the
+  /// error of its last attempt; job_cancelled; unknown_job if it is gone or was not kept.
   [[nodiscard]] task<std::string> result(job_id id);
 
   [[nodiscard]] task<batch_status> status_of_batch(batch_id id);

@@ -33,7 +33,7 @@ struct job_options {
 /// Options of a job. Texts must outlive the call.
 struct submit_options {
   /// While there is a job of the same kind and key, that is until `keep` has passed after its end,
-  /// a submission gives that job and adds none. An empty text is no key. At most 1000 bytes.
+  /// a submission returns that job and adds none. An empty text is no key. At most 1000 bytes.
   std::string_view key = {};
   /// Ready jobs of a higher number are taken first, then those submitted first.
   std::int16_t priority = 0;

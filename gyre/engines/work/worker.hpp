@@ -22,7 +22,7 @@
 
 namespace gyre::work {
 
-/// A function `handler(job&)` that gives an awaitable, without a result or with the job's result:
+/// A function `handler(job&)` that returns an awaitable, without a result or with the job's result:
 /// bytes in a std::string.
 template <class Handler>
 concept job_handler =
@@ -91,7 +91,7 @@ class worker {
   /// Runs jobs until the awaiting coroutine is stopped, or drain() was called: then it takes no
   /// more jobs, awaits the handlers, stores how they ended and returns; handlers that have not
   /// ended after `drain_timeout` are asked to stop, and their jobs are released to other workers. A
-  /// server that does not answer delays the end by at most some `drain_timeout`, `lease` and
+  /// server that does not reply delays the end by at most some `drain_timeout`, `lease` and
   /// `statement_timeout`.
   ///
   /// Errors: std::system_error with errc::schema_missing; postgres::server_error if the database

@@ -34,7 +34,7 @@ gyre::task<bool> misses_each_server(gyre::loop& loop) {
   gyre::postgres::client_options options;
   options.server = "unix:/nonexistent/.s.PGSQL.5432";
   options.user = "app";
-  options.attempts = 1;
+  options.max_connect_attempts = 1;
   gyre::postgres::client database(loop, options);
   gyre::work::queue jobs(database);
   co_return co_await misses_server(cache.call<void>("PING")) &&

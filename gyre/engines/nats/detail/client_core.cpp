@@ -288,7 +288,7 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
   const char* const key_end =
       std::to_chars(key.data(), key.data() + key.size(), pending.key(), key_base).ptr;
   publication.reply_end = {key.data(), key_end};
-  pending.is_given = self.is_ready();
+  pending.is_handed_over = self.is_ready();
   self.append_message(publication);
   turn.release();
 
@@ -462,7 +462,7 @@ void client_core::on_ready() {
   });
   for (subscription_state* const each : drained) end_subscription(*each, false);
   if (has_inbox_subscription_) append_inbox_subscription();
-  requests_.for_each([](pending_request& each) { each.is_given = true; });
+  requests_.for_each([](pending_request& each) { each.is_handed_over = true; });
 }
 
 void client_core::on_server_error(std::string_view text) {
@@ -496,7 +496,7 @@ void client_core::deny(std::string_view text, const std::exception_ptr& error) {
 
 void client_core::on_lost(const std::exception_ptr& error) noexcept {
   requests_.for_each([&](pending_request& each) {
-    if (each.is_given) each.fail(error);
+    if (each.is_handed_over) each.fail(error);
   });
   subscriptions_.for_each([](subscription_state& each) { each.note_gap(); });
 }

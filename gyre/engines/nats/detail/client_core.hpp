@@ -81,7 +81,7 @@ class client_core final : public server_link {
     void complete(message reply) noexcept;
     void fail(const std::exception_ptr& error) noexcept;
 
-    bool is_given = false;  ///< whether the connection has it, whose end loses it
+    bool is_handed_over = false;  ///< whether the connection has it, whose end loses it
 
    private:
     client_core& core_;

@@ -179,12 +179,12 @@ task<semaphore_permit> server_link::wait_for_room(std::size_t size) {
   net::detail::require_loop(loop_, context, client_name);
   const std::shared_ptr<server_link> self = shared_from_this();
   const counted_wait counted(*this);
-  struct place_in_line {
+  struct line_entry {
     std::size_t& count;
-    explicit place_in_line(std::size_t& counter) noexcept : count(counter) { ++count; }
-    place_in_line& operator=(place_in_line&&) = delete;
-    ~place_in_line() { --count; }
-  } const place(in_line_);
+    explicit line_entry(std::size_t& counter) noexcept : count(counter) { ++count; }
+    line_entry& operator=(line_entry&&) = delete;
+    ~line_entry() { --count; }
+  } const entry(in_line_);
 
   semaphore_permit turn = co_await line_.permit();
   while (!has_room(size)) {
@@ -203,12 +203,12 @@ task<> server_link::ping() {
   task<> ready = wait_until_ready();
   co_await std::move(ready);
   const counted_wait counted(*this);
-  ping_wait answer;
+  ping_wait pong;
   append_ping();
-  answer.number = pings_sent_;
-  ping_waits_.push_back(answer);
-  co_await answer.done.wait();
-  if (answer.error) std::rethrow_exception(answer.error);
+  pong.number = pings_sent_;
+  ping_waits_.push_back(pong);
+  co_await pong.done.wait();
+  if (pong.error) std::rethrow_exception(pong.error);
 }
 
 void server_link::throw_closed() const {

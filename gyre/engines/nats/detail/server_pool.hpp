@@ -27,7 +27,7 @@ class server_pool {
 
   /// Returns the server to try next, in turn.
   const entry& next() noexcept;
-  /// The server that next() gave last; at first the first one.
+  /// The server that next() returned last; at first the first one.
   const entry& current() const noexcept { return entries_[index_]; }
   std::size_t size() const noexcept { return entries_.size(); }
   /// Notes the servers that the current one has told of, "HOST:PORT", instead of those that a

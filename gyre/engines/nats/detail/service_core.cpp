@@ -156,7 +156,7 @@ void service_core::start() {
       discovery& added = discoveries_.emplace_back(
           each,
           client_core::subscribe(bus_, name + rest, {.max_messages = max_discovery_requests}));
-      start(answer(new_worker(), added));
+      start(serve_discovery(new_worker(), added));
     }
   }
 }
@@ -194,7 +194,7 @@ task<> service_core::receive(worker self, endpoint& target) {
   }
 }
 
-task<> service_core::answer(worker self, discovery& source) {
+task<> service_core::serve_discovery(worker self, discovery& source) {
   for (;;) {
     task<std::optional<message>> next = source.arrivals.next();
     const std::optional<message> request = co_await std::move(next);

@@ -108,7 +108,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
   /// Starts a coroutine, whose error ends the service.
   void start(task<> work);
   static task<> receive(worker self, endpoint& target);
-  static task<> answer(worker self, discovery& source);
+  static task<> serve_discovery(worker self, discovery& source);
   static task<> serve(worker self, endpoint& target, message content, steady_time deadline);
   static task<reply> handle(endpoint& target, const service_request& request);
   /// Sends a reply, or an error instead if it is too large.

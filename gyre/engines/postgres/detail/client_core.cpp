@@ -38,7 +38,7 @@ void check(const client_options& options) {
   if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
   if (options.max_prepared == 0) refuse("max_prepared must be at least 1");
   if (options.max_message == 0) refuse("max_message must be at least 1");
-  if (options.attempts == 0) refuse("attempts must be at least 1");
+  if (options.max_connect_attempts == 0) refuse("max_connect_attempts must be at least 1");
   if (options.statement_timeout <= duration::zero()) refuse("statement_timeout must be above zero");
   if (options.reply_timeout < duration::zero()) refuse("reply_timeout must not be negative");
   if (options.ping_interval <= duration::zero()) refuse("ping_interval must be above zero");
@@ -127,7 +127,7 @@ connection_options client_core::options_of_connection() const {
   made.max_waiting = options_.max_waiting;
   made.max_statements = options_.max_prepared;
   made.is_binary = &is_read_as_binary;
-  made.attempts = options_.attempts;
+  made.max_connect_attempts = options_.max_connect_attempts;
   made.connect_timeout = options_.connect_timeout;
   made.initial_delay = options_.initial_delay;
   made.longest_delay = options_.longest_delay;

@@ -43,7 +43,7 @@ void check(const net::host_port& server, const connection_options& options) {
   if (options.max_in_flight == 0) refuse("max_in_flight must be at least 1");
   if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
   if (options.max_statements == 0) refuse("max_statements must be at least 1");
-  if (options.attempts == 0) refuse("attempts must be at least 1");
+  if (options.max_connect_attempts == 0) refuse("max_connect_attempts must be at least 1");
   if (options.reply_timeout < duration::zero()) refuse("reply_timeout must not be negative");
   if (options.ping_interval <= duration::zero()) refuse("ping_interval must be above zero");
   if (options.ping_timeout <= duration::zero()) refuse("ping_timeout must be above zero");
@@ -76,7 +76,7 @@ engines::detail::pipeline_options pipeline_options_of(const net::host_port& serv
           .no_reply = make_error_code(errc::no_reply),
           .max_in_flight = options.max_in_flight,
           .max_waiting = options.max_waiting,
-          .max_connect_attempts = options.attempts,
+          .max_connect_attempts = options.max_connect_attempts,
           .login_timeout = options.ping_timeout,
           .reply_timeout = has_limit ? options.reply_timeout : options.ping_timeout,
           .ping_interval = options.ping_interval,
@@ -536,7 +536,7 @@ bool connection_core::take_error(std::span<const std::byte> body) {
 
 bool connection_core::take_in_login(const backend_message& message) {
   switch (message.kind) {
-    case message_kind::authentication: try { login_->answer(message.body, output());
+    case message_kind::authentication: try { login_->respond(message.body, output());
       } catch (const std::system_error&) {
         finish_login_with(std::current_exception());
         return true;

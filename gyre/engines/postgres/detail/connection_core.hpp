@@ -13,7 +13,7 @@
 // | sent    | -                           | -              | sent            | none (3)          |
 //
 // 1. Sent only if all requests in flight are unwanted, as the server cancels the statement that it
-//    executes when the signal comes. Else due: requests of others are answered first.
+//    executes when the signal comes. Else due: the requests of others get their replies first.
 // 2. The server has closed the connection of the cancel request, so that its signal is on its way,
 //    and comes before any request that is sent later.
 // 3. Unfenced when no unwanted request is left. If that takes longer than `cancel_timeout`, or the

@@ -254,7 +254,7 @@ TEST_F(PostgresConnection, RefusesOptionsThatMakeNoSense) {
   EXPECT_THROW(connect({.max_message = 10}), std::invalid_argument);
   EXPECT_THROW(connect({.max_message = std::size_t{1} << 31}), std::invalid_argument);
   EXPECT_THROW(connect({.max_in_flight = 0}), std::invalid_argument);
-  EXPECT_THROW(connect({.attempts = 0}), std::invalid_argument);
+  EXPECT_THROW(connect({.max_connect_attempts = 0}), std::invalid_argument);
   EXPECT_THROW(connect({.ping_timeout = 0s}), std::invalid_argument);
   EXPECT_THROW(connect({.binding = channel_binding::require}), std::invalid_argument);
   EXPECT_THROW(connect({.encryption = tls_mode::negotiate}), std::invalid_argument);

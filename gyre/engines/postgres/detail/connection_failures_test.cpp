@@ -156,7 +156,8 @@ TEST_F(PostgresFailures, AdmitsNobodyBehindAStatementThatNobodyWaitsFor) {
 
 TEST_F(PostgresFailures, GivesAConnectionUpThatIsNotCancelled) {
   run([](PostgresFailures& test) -> task<> {
-    const auto core = test.connect({.attempts = 100, .cancel_delay = 1ms, .cancel_timeout = 30ms});
+    const auto core =
+        test.connect({.max_connect_attempts = 100, .cancel_delay = 1ms, .cancel_timeout = 30ms});
     co_await run_statement(core, "select 1");
     test.server.pause();
     EXPECT_TRUE(co_await stop_after(run_statement(core, "select 1"), 0ms));
@@ -224,7 +225,7 @@ TEST_F(PostgresFailures, SurvivesCallsThatStopAtRandom) {
 
 TEST_F(PostgresFailures, FailsStatementsInFlightWhenTheServerIsKilled) {
   run([](PostgresFailures& test) -> task<> {
-    const auto core = test.connect({.attempts = 1000});
+    const auto core = test.connect({.max_connect_attempts = 1000});
     co_await run_statement(core, "select 1");
     auto calls = gyre::when_all(error_of(run_script(core, "select pg_sleep(1000)")),
                                 error_of(run_script(core, "select 1")), test.server.kill());
@@ -273,7 +274,7 @@ TEST_F(PostgresFailures, ClosesASessionWithItsConnection) {
 
 TEST_F(PostgresFailures, WaitsForAServerThatBegins) {
   run([](PostgresFailures& test) -> task<> {
-    const auto core = test.connect({.attempts = 100'000, .initial_delay = 1ms});
+    const auto core = test.connect({.max_connect_attempts = 100'000, .initial_delay = 1ms});
     co_await run_statement(core, "select 1");
     co_await test.server.kill();
     while (core->is_ready()) co_await gyre::sleep_for(1ms);
@@ -286,7 +287,7 @@ TEST_F(PostgresFailures, WaitsForAServerThatBegins) {
 TEST_F(PostgresFailures, FailsWhenNobodyListens) {
   run([](PostgresFailures& test) -> task<> {
     co_await test.server.kill();
-    const auto core = test.connect({.attempts = 2, .initial_delay = 1ms});
+    const auto core = test.connect({.max_connect_attempts = 2, .initial_delay = 1ms});
     const std::string text = co_await message_of(run_statement(core, "select 1"));
     EXPECT_THAT(text, HasSubstr("gyre::postgres::client unix:"));
     EXPECT_THAT(text, HasSubstr("Connection refused"));

@@ -84,7 +84,8 @@ struct connection_options {
   /// Whether the client connects again when the connection has ended. A session of one caller does
   /// not.
   bool reconnects = true;
-  std::size_t attempts = 5;  ///< in a row, after which calls that wait for a connection fail
+  /// The attempts in a row after which the calls that wait for a connection fail.
+  std::size_t max_connect_attempts = 5;
   duration connect_timeout = std::chrono::seconds{5};
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{5};

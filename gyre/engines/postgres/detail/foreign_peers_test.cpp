@@ -77,7 +77,7 @@ struct PostgresPeer : testing::Test {
                                    gyre::net::endpoint(gyre::net::ip_address::loopback_v4(), 0)};
 
   std::shared_ptr<connection_core> connect(connection_options options = {}) {
-    options.attempts = 1;
+    options.max_connect_attempts = 1;
     return make_core(loop, listener.local_endpoint().to_string(), options);
   }
   // Accepts a connection, and replies.

@@ -46,7 +46,7 @@ const std::string& login::password() const {
               "gyre::postgres: the server asks for a password, and the options have none");
 }
 
-void login::answer(std::span<const std::byte> body, io::buffer& output) {
+void login::respond(std::span<const std::byte> body, io::buffer& output) {
   body_reader reader(body);
   const auto kind = static_cast<authentication>(reader.read<std::uint32_t>());
   switch (kind) {

@@ -34,7 +34,7 @@ class login {
   login(const connection_options& options, std::vector<std::byte> channel, bool is_encrypted);
 
   /// Takes the body of an authentication message, and appends the reply to it.
-  void answer(std::span<const std::byte> body, io::buffer& output);
+  void respond(std::span<const std::byte> body, io::buffer& output);
   bool is_done() const noexcept { return state_ == state::done; }
 
  private:

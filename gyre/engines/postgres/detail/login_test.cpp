@@ -89,7 +89,7 @@ struct PostgresLogin : testing::Test {
                                 const std::vector<std::vector<std::byte>>& messages) {
     for (std::size_t index = 0; index < messages.size(); ++index) {
       try {
-        machine.answer(messages[index], output);
+        machine.respond(messages[index], output);
       } catch (const std::system_error& error) {
         EXPECT_EQ(index + 1, messages.size()) << error.what();
         return error.code();
@@ -153,11 +153,11 @@ TEST_F(PostgresLogin, AcceptsNoServerThatHasNotProvedItself) {
   output.clear();
   // A server's answer to the nonce that the client has chosen.
   login machine(options, {}, false);
-  machine.answer(message(sasl, scram), output);
+  machine.respond(message(sasl, scram), output);
   const std::string_view sent = as_text(output.bytes());
   const std::string nonce(sent.substr(sent.find("r=") + 2));
   const std::string first = "r=" + nonce + "server,s=QSXCR+Q6sek8bf92,i=4096";
-  machine.answer(message(sasl_continue, first), output);
+  machine.respond(message(sasl_continue, first), output);
   EXPECT_EQ(error_of_last(machine, {message(ok)}), errc::server_not_authenticated);
   const auto wrong = message(sasl_final, "v=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
   EXPECT_EQ(error_of_last(machine, {wrong}), errc::server_not_authenticated);
@@ -168,7 +168,7 @@ TEST_F(PostgresLogin, BindsItselfToTheChannel) {
   const auto sent_after_sasl = [this](std::string_view mechanisms, bool is_encrypted) {
     output.clear();
     login machine(options, is_encrypted ? channel : std::vector<std::byte>(), is_encrypted);
-    machine.answer(message(sasl, mechanisms), output);
+    machine.respond(message(sasl, mechanisms), output);
     return std::string(as_text(output.bytes()));
   };
   EXPECT_THAT(sent_after_sasl(both_scrams, true), HasSubstr("p=tls-server-end-point,,n=,r="));
@@ -263,7 +263,7 @@ TEST_F(PostgresLogins, WaitWhileAllConnectionsOfTheServerAreTaken) {
     const auto administrator = test.connect(test.defaults);
     co_await run_script(administrator, "alter user scrammed connection limit 0");
     const auto core =
-        test.connect_as("scrammed", "a secret", {.attempts = 3, .initial_delay = 1ms});
+        test.connect_as("scrammed", "a secret", {.max_connect_attempts = 3, .initial_delay = 1ms});
     EXPECT_EQ(co_await error_of(name_of(core)), errc::too_many_connections);
     co_await run_script(administrator, "alter user scrammed connection limit 1");
     EXPECT_EQ(co_await name_of(core), "scrammed");

@@ -54,8 +54,8 @@ class query_runner {
   query_runner& operator=(query_runner&&) = delete;
   virtual ~query_runner() = default;
 
-  /// Executes a statement, and gives the number of rows that it has affected. All that it is given
-  /// must outlive the call.
+  /// Executes a statement, and returns the number of rows that it has affected. All that it is
+  /// given must outlive the call.
   virtual task<std::uint64_t> run(const statement& text, const argument_list& arguments,
                                   row_sink& rows) = 0;
   virtual task<> run_script(std::string script) = 0;

@@ -141,7 +141,7 @@ void client_core::prepare_retry(const awaited_reply& reply, std::size_t& attempt
   ++retries_;
 }
 
-session_place::session_place(std::shared_ptr<client_core> client) : client_(std::move(client)) {
+session_slot::session_slot(std::shared_ptr<client_core> client) : client_(std::move(client)) {
   if (client_->sessions_ >= client_->options_.max_sessions) {
     throw std::system_error(make_error_code(errc::too_many_sessions),
                             std::exchange(client_, nullptr)->describe());
@@ -149,7 +149,7 @@ session_place::session_place(std::shared_ptr<client_core> client) : client_(std:
   ++client_->sessions_;
 }
 
-session_place::~session_place() {
+session_slot::~session_slot() {
   if (client_ != nullptr) --client_->sessions_;
 }
 
@@ -158,10 +158,10 @@ task<session> client_core::open_session(shared self) {
   const task_context& context = co_await gyre::detail::this_context();
   self->check_context(context);
   if (self->is_closed()) throw std::system_error(make_error_code(io::errc::not_open), client_name);
-  session_place place(self);
+  session_slot slot(self);
   const auto core = std::make_shared<client_core>(self->loop(), self->server(), self->options_,
                                                   connection_use::own);
-  session opened(core, std::move(place));
+  session opened(core, std::move(slot));
   co_await core->admit();
   core->cancel_admission();
   if (self->is_closed()) throw std::system_error(make_error_code(io::errc::closed), client_name);

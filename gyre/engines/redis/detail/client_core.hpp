@@ -45,19 +45,19 @@ namespace gyre::redis::detail {
 class client_core;
 class reply_cache;
 
-/// The place of a session among those that its client allows, from its opening to its end.
-class session_place {
+/// The slot of a session among those that its client allows, from its opening to its end.
+class session_slot {
  public:
-  session_place() noexcept = default;
+  session_slot() noexcept = default;
   /// Throws std::system_error (errc::too_many_sessions).
-  explicit session_place(std::shared_ptr<client_core> client);
-  session_place(session_place&&) noexcept = default;
-  session_place& operator=(session_place&& other) noexcept {
-    session_place replaced(std::move(other));
+  explicit session_slot(std::shared_ptr<client_core> client);
+  session_slot(session_slot&&) noexcept = default;
+  session_slot& operator=(session_slot&& other) noexcept {
+    session_slot replaced(std::move(other));
     std::swap(client_, replaced.client_);
     return *this;
   }
-  ~session_place();
+  ~session_slot();
 
  private:
   std::shared_ptr<client_core> client_;
@@ -135,7 +135,7 @@ class client_core final : public engines::detail::pipeline {
   void end() noexcept;
 
  private:
-  friend session_place;
+  friend session_slot;
   friend reply_cache;
   using outcome = awaited_reply::outcome;
 
@@ -143,8 +143,8 @@ class client_core final : public engines::detail::pipeline {
   /// earlier, the reply is dropped.
   class request_in_flight {
    public:
-    /// Writes by `write(output)` a request that has `prefix_count` replies for `prefix_reply`, and then
-    /// `reply`.
+    /// Writes by `write(output)` a request that has `prefix_count` replies for `prefix_reply`, and
+    /// then `reply`.
     template <class Write>
     request_in_flight(client_core& core, awaited_reply& reply, Write write,
                       expected_reply* prefix_reply = nullptr, std::size_t prefix_count = 0);
