@@ -36,10 +36,9 @@ using gyre::nats::notice;
 using gyre::nats::subscription;
 using gyre::test::nats_server;
 using nats_test::echo;
-using nats_test::error_of;
 using nats_test::notices;
 
-constexpr std::size_t many = 1'000'000;  // attempts
+constexpr std::size_t many = 1'000'000;  // attempts to connect
 
 // A loop, and three servers that know each other.
 struct NatsCluster : testing::Test {

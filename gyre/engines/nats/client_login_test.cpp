@@ -51,7 +51,7 @@ struct NatsLogin : testing::Test {
   void run(task<> test) { gyre::sync_wait(loop, gyre::with_timeout(std::move(test), 250s)); }
 };
 
-// Whether a message comes back from the server.
+// Returns whether a message comes back from the server.
 task<bool> works(client& bus) {
   subscription all = bus.subscribe("a");
   co_await bus.publish("a", "x");

@@ -353,7 +353,7 @@ TEST_F(NatsClient, LimitsTheBytesOfAQueue) {
     EXPECT_LE(slow.waiting_bytes(), 1000U);
     EXPECT_GE(slow.waiting(), 2U);
     EXPECT_EQ(slow.waiting() + slow.dropped(), 100U);
-    // Empty messages cost memory as well.
+    // Empty messages cost memory, too.
     for (int each = 0; each < 100; ++each) co_await bus.publish("a", "");
     co_await bus.flush();
     EXPECT_LE(slow.waiting(), 25U);
@@ -902,7 +902,7 @@ TEST_F(NatsClient, ReportsALameDuck) {
 
 // --- Calls stopped at any moment ---
 
-// How many calls a test stops: few, unless somebody asks for more.
+// The number of calls that a test stops: few, unless somebody asks for more.
 int stopped_calls() {
   const char* const wanted = std::getenv("GYRE_NATS_STOPPED_CALLS");
   return wanted != nullptr ? std::atoi(wanted) : 1000;

@@ -47,7 +47,7 @@ inline gyre::task<std::string> text_of(gyre::task<std::optional<message>> arriva
   co_return received ? std::string(received->text()) : "end";
 }
 
-// Answers each request with its text and "!".
+// Replies to each request with its text and "!".
 inline gyre::task<> echo(client& bus, subscription requests) {
   while (auto request = co_await requests.next()) {
     const std::string text = std::string(request->text()) + '!';

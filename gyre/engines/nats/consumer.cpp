@@ -55,7 +55,8 @@ class fetch_call {
                                    {.max_messages = max_messages + 16,
                                     .max_bytes = std::numeric_limits<std::size_t>::max() / 2})) {}
 
-  /// Sends a request for the messages that have not come, and collects them. False: again.
+  /// Sends a request for the messages that have not come, and collects them. Returns false if
+  /// another request is needed.
   task<bool> collect() {
     const duration left =
         std::clamp<duration>(deadline_ - core_->loop().now(), duration::zero(), longest_request);
@@ -95,7 +96,8 @@ class fetch_call {
   std::vector<message> result() noexcept { return std::move(found_); }
 
  private:
-  // Nothing: the request continues. True: all has come. False: the request must be sent again.
+  // Returns nothing if the request continues, true if all messages have come, and false if the
+  // request must be sent again.
   std::optional<bool> take(message&& arrival) {
     if (arrival.subject() != inbox_) {
       found_.push_back(std::move(arrival));

@@ -34,8 +34,8 @@ struct bucket;
 
 /// Settings of a key_value.
 struct key_value_options {
-  /// Whether get() asks the leader, and so sees every acknowledged change. Otherwise any server of
-  /// the bucket replies, quicker, and one that is behind replies an older value.
+  /// Whether get() asks the leader, and so sees every acknowledged change. If not, any server of
+  /// the bucket replies, which is quicker, but may return an older value.
   bool reads_from_leader = false;
 };
 
@@ -69,27 +69,27 @@ class key_value {
 
   /// Returns the value of a key; nothing if there is none.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key) const;
-  /// The value of a key with this revision, if the bucket has kept it.
+  /// Returns the value of a key with this revision, if the bucket has kept it.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key,
                                                          std::uint64_t revision) const;
 
   // --- Changes. Those that return a number return the revision of the change ---
 
   [[nodiscard]] task<std::uint64_t> put(std::string_view key, payload_view value) const;
-  /// Adds a key that does not exist, or was deleted. Errors: jetstream_errc::key_exists.
-  /// `time_to_live`: zero: none; otherwise needs key_value_config::marker_time.
+  /// Adds a key that does not exist, or was deleted. Errors: jetstream_errc::key_exists. A
+  /// `time_to_live` above zero needs key_value_config::marker_time.
   [[nodiscard]] task<std::uint64_t> create(std::string_view key, payload_view value,
                                            duration time_to_live = duration::zero()) const;
-  /// Changes a value if it has this revision; 0: if the key has never existed. Errors:
+  /// Changes a value that has this revision; 0 adds a key that has never existed. Errors:
   /// jetstream_errc::wrong_last_sequence.
   [[nodiscard]] task<std::uint64_t> update(std::string_view key, payload_view value,
                                            std::uint64_t revision) const;
-  /// Deletes a key, also one that does not exist, and keeps its history. With a revision: if the
-  /// last value has it; errors: as update().
+  /// Deletes a key, even if it does not exist, and keeps its history. With a revision it fails, as
+  /// update() does, unless the last value has the revision.
   [[nodiscard]] task<> remove(std::string_view key,
                               std::optional<std::uint64_t> revision = std::nullopt) const;
-  /// Deletes a key with its history. `time_to_live` of the marker that remains: zero: forever;
-  /// otherwise needs key_value_config::marker_time.
+  /// Deletes a key with its history. The marker that remains stays for `time_to_live`, which needs
+  /// key_value_config::marker_time; zero: for ever.
   [[nodiscard]] task<> purge(std::string_view key,
                              std::optional<std::uint64_t> revision = std::nullopt,
                              duration time_to_live = duration::zero()) const;

@@ -62,9 +62,9 @@ class service {
   /// Begins to serve the requests of an endpoint. `name`: letters, digits, '-' and '_'.
   service& add_endpoint(std::string name, handler serve, endpoint_options options = {});
 
-  /// Ends in good order: takes no further requests, serves those that have come, and waits for
-  /// the handlers. Those that have not ended after service_config::drain_timeout are asked to stop.
-  /// Before the client's own drain() or close(), which would have their replies lost.
+  /// Ends in good order: takes no further requests, serves those that have come, and waits for the
+  /// handlers. Handlers that have not ended after service_config::drain_timeout are asked to stop.
+  /// Call it before the client's own drain() or close(), with which their replies would be lost.
   [[nodiscard]] task<> drain();
   /// Takes no further requests, drops those that wait, and asks the handlers to stop. Idempotent.
   void stop() noexcept;

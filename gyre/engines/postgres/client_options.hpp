@@ -91,12 +91,12 @@ struct client_options {
   /// others has `pipeline_depth` statements in flight.
   std::size_t max_shared = 2;
   std::size_t pipeline_depth = 4;
-  /// Connections for transactions, streams, copies and sessions, each for one of them at a time; at
-  /// least 1. Further ones wait.
+  /// The number of connections for transactions, streams, copies and sessions, each for one of them
+  /// at a time; at least 1. Further calls wait for a connection.
   std::size_t max_open = 8;
-  /// Idle ones of these are closed after this time.
+  /// The time after which an idle one of these connections is closed.
   duration idle_timeout = std::chrono::minutes{1};
-  /// None of these is used again once it is this old.
+  /// The age after which none of these connections is used again.
   duration max_lifetime = std::chrono::minutes{30};
 
   /// Statements in flight on a shared connection; at least 1. A further call waits for its turn.

@@ -260,7 +260,7 @@ TEST_F(PostgresClient, TheServerStopsAStatementAfterItsLimit) {
     EXPECT_EQ(co_await error_of(db.execute(slow)), std::errc::timed_out);
     // The connection is of use again, and its statements have no limit.
     EXPECT_EQ(co_await db.query_one<std::string>("show statement_timeout"), "0");
-    // The time that is left.
+    // The statement gets the time that is left.
     const statement limited(
         "select current_setting('statement_timeout')::interval between '50 min' and '1 h'",
         {.timeout = 1h});
@@ -317,7 +317,7 @@ TEST_F(PostgresClient, AStopEndsACallAndCancelsItsStatement) {
                   co_await gyre::with_timeout(target.execute("select pg_sleep(600)"), 20ms);
                 }(db)),
                 std::errc::timed_out);
-      // Would have to wait for ten minutes otherwise.
+      // A call without a connection would wait for ten minutes.
       EXPECT_EQ(co_await db.query_one<int>("select $1::int", each), each);
     }
     EXPECT_EQ(db.metrics().shared, 1U);

@@ -255,7 +255,7 @@ TEST_F(PostgresCopy, ReportsErrorsOfTheServer) {
               errc::undefined_table);
     EXPECT_EQ(co_await error_of(db.copy_rows("number (value, value)", one_and_zero)),
               errc::column_count);
-    // While much is still to be sent.
+    // The error comes while much is still to be sent.
     EXPECT_EQ(co_await error_of(db.copy_rows("number (value)", many)), errc::check_violation);
     EXPECT_EQ(co_await db.query_one<int>("select count(*) from number"), 0);
     EXPECT_EQ(co_await error_of(db.copy_in("select 1")), errc::not_a_copy);

@@ -128,7 +128,7 @@ TEST_F(PostgresTypes, IncludeTimes) {
     EXPECT_EQ(time.to_duration(), 24h);
     EXPECT_TRUE(co_await db.query_one<bool>("select $1 = '12:34:56.789'::time",
                                             hh_mm_ss(12h + 34min + 56s + 789ms)));
-    // The widest that the server has.
+    // The server has no wider value.
     EXPECT_EQ(co_await error_of(db.query_one<sys_time<microseconds>>(
                   "select '294276-12-31 23:59:59+00'::timestamptz")),
               errc::out_of_range);

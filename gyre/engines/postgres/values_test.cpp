@@ -176,7 +176,7 @@ std::error_code failure(oid type, std::string_view digits) {
   return {};
 }
 
-// Written and read again.
+// Returns a value that was written and read again.
 template <class T>
 T echo(oid type, const T& value) {
   const std::string text = written(type, value);
@@ -252,7 +252,7 @@ TEST(PostgresArguments, TimesCountFromTheYear2000) {
   const sys_days start = 2000y / January / 1;
   EXPECT_EQ(written(oids::timestamptz, sys_seconds(start)), "b:0000000000000000");
   EXPECT_EQ(written(oids::timestamptz, sys_time<microseconds>(start + 1us)), "b:0000000000000001");
-  // Rounded down.
+  // A time before the epoch is rounded down.
   EXPECT_EQ(written(oids::timestamptz, sys_time<nanoseconds>(start - 1ns)), "b:ffffffffffffffff");
   EXPECT_EQ(written(oids::timestamptz, start), "b:0000000000000000");
   EXPECT_EQ(written(oids::date, start), "b:00000000");
@@ -562,7 +562,7 @@ TEST(PostgresNumeric, HostileBytesAreRefused) {
                            "0000 0000 0000 0000 00"}) {
     EXPECT_EQ(gyre::postgres::detail::read_numeric(bytes_of(each)), std::nullopt) << each;
   }
-  // The largest that these may ask for.
+  // The largest number that these bytes may ask for.
   const auto largest = gyre::postgres::detail::read_numeric(bytes_of("0000 7fff 0000 3fff"));
   EXPECT_TRUE(largest && largest->size() < 150'000);
   const auto smallest = gyre::postgres::detail::read_numeric(bytes_of("0001 8000 0000 3fff 0001"));

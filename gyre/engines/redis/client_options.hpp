@@ -47,7 +47,7 @@ struct client_options {
   /// The number of times that call_idempotent() sends a command, the first included; at least 1.
   std::size_t max_attempts = 3;
   /// The connection is given up when a reply is due and nothing has come for this time, or up to
-  /// half as much more. Must be longer than the slowest command of any caller.
+  /// half as much more. It must be longer than the slowest command of any caller.
   duration reply_timeout = std::chrono::seconds{10};
   /// After this time without a command the client sends PING, so that it notices a server that is
   /// gone. Sessions send none.

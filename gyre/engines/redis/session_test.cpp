@@ -58,7 +58,7 @@ TEST_F(RedisSession, WaitsInTheServerWhileTheClientGoesOn) {
     client impatient = test.connect({.reply_timeout = 2s});
     session own = co_await impatient.open_session();
     auto push = [](client& target) -> task<> {
-      // Longer than the time limit of other replies.
+      // The command waits longer than the time limit of other replies.
       int blocked = 0;
       const auto begin = std::chrono::steady_clock::now();
       while (blocked == 0 || std::chrono::steady_clock::now() - begin < 4s) {
@@ -142,7 +142,7 @@ TEST_F(RedisSession, TakesReadsThatMayBlock) {
     using reply = std::optional<gyre::redis::reply>;
     auto refused = cache.call<reply>("XREAD", "BLOCK", 1, "STREAMS", "s", "$");
     EXPECT_EQ(co_await error_of(std::move(refused)), errc::needs_session);
-    // A stream with such a name.
+    // A stream may have the name of an option.
     EXPECT_EQ(co_await cache.call<reply>("XREAD", "STREAMS", "BLOCK", "0"), std::nullopt);
     session own = co_await cache.open_session();
     EXPECT_EQ(co_await own.call<reply>("XREAD", "BLOCK", 1, "STREAMS", "s", "$"), std::nullopt);

@@ -34,7 +34,8 @@ class ordered_reader {
   ordered_reader& operator=(const ordered_reader&) = delete;
   ~ordered_reader() { close_consumer(); }
 
-  /// Creates the consumer, so that messages from now on are found. Otherwise the first read does.
+  /// Creates the consumer, so that messages from now on are found. Without this call the first read
+  /// creates it.
   task<> open();
   /// Waits for the next message; nothing after the client was closed.
   task<std::optional<ordered_message>> next();

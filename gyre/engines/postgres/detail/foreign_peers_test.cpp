@@ -92,7 +92,7 @@ struct PostgresPeer : testing::Test {
     co_await peer.write_all(bytes);
     peer.close();
   }
-  // The error of `call`, while the peer serves.
+  // Returns the error of `call` while the peer serves.
   template <class T>
   std::error_code error_during(task<> service, task<T> call) {
     auto both = gyre::when_all(std::move(service), error_of(close_after(std::move(call))));

@@ -21,7 +21,7 @@ enum class scram_binding : std::uint8_t {
   used,         ///< SCRAM-SHA-256-PLUS by tls-server-end-point
 };
 
-/// One exchange. Each message is made from the server's one before it.
+/// An exchange of SCRAM with a server. Each message is made from the server's one before it.
 ///
 /// Errors: std::system_error (errc::bad_message) for messages that are none of SCRAM's, and for an
 /// number of iterations out of bounds; errc::server_not_authenticated if the server does not know

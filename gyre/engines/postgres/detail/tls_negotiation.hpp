@@ -21,7 +21,7 @@ namespace gyre::postgres::detail {
 /// | asking     | sends it (1) | secure | failed | failed        |
 /// | secure (2) | -            | -      | -      | TLS           |
 ///
-/// 1. Once.
+/// 1. SSLRequest is sent once.
 /// 2. Bytes that came with the 'S' fail: nobody has sealed them, and whoever stands between could
 ///    have put them in front of those of the server (CVE-2021-23222).
 class tls_negotiation final : public net::layer {
