@@ -59,6 +59,7 @@ class pending_reply {
   ~pending_reply() = default;
 };
 
+/// Options of a pipeline, which its protocol sets.
 struct pipeline_options {
   const char* name = "";                ///< for messages, such as "gyre::redis::client"
   std::error_code lost = {};            ///< the protocol's error of a connection that has ended

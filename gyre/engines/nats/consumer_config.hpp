@@ -35,6 +35,7 @@ enum class ack_policy : unsigned char {
   none,  ///< none: a message that was sent counts as acknowledged
 };
 
+/// The speed at which a consumer delivers the messages that a stream has already.
 enum class replay_policy : unsigned char {
   instant,
   original,  ///< with the pauses in which the messages were stored

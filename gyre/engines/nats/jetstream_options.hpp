@@ -10,6 +10,7 @@
 
 namespace gyre::nats {
 
+/// Options of a client of JetStream.
 struct jetstream_options {
   /// The domain of the servers that store the streams; empty: that of the connection.
   std::string domain = {};
@@ -28,7 +29,8 @@ struct jetstream_options {
   /// API that does not delete anything. When nothing has come for so long, it is sent again, until
   /// `timeout` has passed.
   duration attempt_timeout = std::chrono::seconds{2};
-  /// Messages of publish_async() that are not acknowledged; at least 1. A further call waits.
+  /// The number of messages of publish_async() that are not acknowledged; at least 1. A further
+  /// call waits.
   std::size_t max_unacknowledged = 256;
 };
 

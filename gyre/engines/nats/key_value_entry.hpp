@@ -9,12 +9,14 @@
 
 namespace gyre::nats {
 
+/// The kind of a change of a key.
 enum class key_value_operation : unsigned char {
   put,
   remove,  ///< the earlier values remain in the history
   purge,   ///< there is no earlier value; or the value has expired
 };
 
+/// A change of a key: the value that it got, or its deletion.
 struct key_value_entry {
   std::string key = {};
   std::string value = {};  ///< empty for a deletion

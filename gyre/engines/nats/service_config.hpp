@@ -11,10 +11,11 @@
 
 namespace gyre::nats {
 
+/// Settings of a service.
 struct service_config {
   /// The kind of service, which all its instances share: letters, digits, '-' and '_'.
   std::string name = {};
-  /// By the rules of semantic versioning, such as "1.4.2".
+  /// The version by the rules of semantic versioning, such as "1.4.2".
   std::string version = {};
   std::string description = {};
   std::map<std::string, std::string> metadata = {};
@@ -33,12 +34,12 @@ struct endpoint_options {
   /// Whether each instance gets each request.
   bool has_no_queue_group = false;
   std::map<std::string, std::string> metadata = {};
-  /// Handlers that run at the same time; at least 1.
+  /// The number of handlers that run at the same time; at least 1.
   std::size_t max_concurrent = 64;
-  /// Requests that wait for a handler. A further one is replied service_error 503 at once, so that
-  /// its client can try another instance.
+  /// The number of requests that wait for a handler. A further one gets service_error 503 at once,
+  /// so that its client can try another instance.
   std::size_t max_waiting = 1024;
-  /// Payloads and headers of requests that run or wait; a further request may not wait.
+  /// The bytes of payloads and headers of requests that run or wait; beyond them none may wait.
   std::size_t max_bytes = std::size_t{64} << 20;
   /// Limit of each request, its wait for a handler included. The handler is then asked to stop, and
   /// the reply is service_error 504.

@@ -13,6 +13,7 @@
 
 namespace gyre::nats {
 
+/// An endpoint, as an instance of a service describes it.
 struct endpoint_info {
   std::string name = {};
   std::string subject = {};

@@ -10,11 +10,12 @@
 
 namespace gyre::nats {
 
+/// A message of a stream, read by its sequence or its subject.
 struct stored_message {
   std::string subject = {};
   std::uint64_t sequence = 0;
   server_time stored = {};
-  nats::headers headers = {};  ///< as the publisher sent them, even if gyre would refuse to
+  nats::headers headers = {};  ///< those of the publisher, even if gyre would refuse to send them
   std::string text = {};       ///< the payload
 };
 

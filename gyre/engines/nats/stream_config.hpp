@@ -36,6 +36,7 @@ enum class discard_policy : unsigned char {
   newest,  ///< refuses the new message, with jetstream_errc::store_failed
 };
 
+/// The compression of a stream's messages in files.
 enum class stream_compression : unsigned char { none, s2 };
 
 /// Another stream, whose messages a stream copies.

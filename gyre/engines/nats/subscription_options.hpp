@@ -24,10 +24,10 @@ struct subscription_options {
   std::string queue_group = {};
   /// The number of messages that may wait in the queue; at least 1.
   std::size_t max_messages = 65536;
-  /// Bytes of the messages that wait, with some 50 bytes for each; a single one may have more.
+  /// The bytes of the messages that wait, with some 50 for each; a single message may have more.
   std::size_t max_bytes = std::size_t{64} << 20;
   full_queue_policy when_full = full_queue_policy::drop_oldest;
-  /// Messages after which the subscription ends, those that were dropped included; 0: it does not.
+  /// The number of messages, dropped ones included, after which the subscription ends; 0: none.
   std::uint64_t unsubscribe_after = 0;
 };
 

@@ -19,6 +19,7 @@
 
 namespace gyre::postgres {
 
+/// Errors of a client, of its calls, and those that a server sends.
 enum class errc {
   // Errors of the connection.
   connection_lost = 1,    ///< the statement may have been executed; std::errc::connection_reset

@@ -7,6 +7,7 @@
 
 namespace gyre::postgres {
 
+/// A message of NOTIFY.
 struct notification {
   std::string channel;
   std::string payload;

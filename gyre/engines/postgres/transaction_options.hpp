@@ -11,6 +11,7 @@
 
 namespace gyre::postgres {
 
+/// The isolation of a transaction from others, as PostgreSQL defines it.
 enum class isolation {
   server_default,  ///< `default_transaction_isolation` of the connection
   read_committed,

@@ -33,6 +33,7 @@ struct stream_entry {
   friend bool operator==(const stream_entry&, const stream_entry&) = default;
 };
 
+/// The entries of a stream, in the order of their ids.
 using stream_entries = std::vector<stream_entry>;
 /// The reply of XREAD and XREADGROUP: the new entries of each stream that has some. A std::optional
 /// of it is empty if no stream has any.

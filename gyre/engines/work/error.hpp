@@ -14,6 +14,7 @@
 
 namespace gyre::work {
 
+/// Errors of queues, workers and jobs.
 enum class errc {
   /// As many jobs of the kind wait as kind_limits::max_waiting allows;
   /// std::errc::resource_unavailable_try_again.

@@ -30,12 +30,12 @@ namespace gyre::work {
 
 /// Limits of a kind of jobs, over all workers.
 struct kind_limits {
-  /// Jobs of the kind that run at the same time, wherever; none: as many as the workers allow.
+  /// The number of jobs of the kind that run at the same time; none: as many as the workers allow.
   std::optional<std::int32_t> max_running = std::nullopt;
-  /// Scheduled and ready jobs. A further submission fails with errc::queue_full. They are counted
-  /// every ten seconds, so that a burst may exceed the limit meanwhile.
+  /// The number of scheduled and ready jobs. A further submission fails with errc::queue_full. They
+  /// are counted every ten seconds, so that a burst may exceed the limit meanwhile.
   std::int64_t max_waiting = 1'000'000;
-  /// Whether no job of the kind is taken.
+  /// Whether workers take no job of the kind.
   bool is_paused = false;
 };
 
@@ -52,6 +52,7 @@ struct kind_statistics {
   std::optional<std::int64_t> oldest_ready_ms;
 };
 
+/// The effect of a request to cancel a job.
 enum class cancel_result {
   cancelled,  ///< the job had not begun
   requested,  ///< the job's handler was asked to stop
