@@ -411,26 +411,26 @@ void client_core::unsubscribe(subscription_state& state) noexcept {
   state.note_consumed();
 }
 
-task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> drained) {
+task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> state) {
   client_core& self = of(core);
   // Ends the subscription if the call that began its drain is stopped, or destroyed.
   struct drain_scope {
     client_core& core;
-    subscription_state* drained = nullptr;
+    subscription_state* state = nullptr;
     ~drain_scope() {
-      if (drained != nullptr && !drained->has_ended()) core.end_subscription(*drained, false);
+      if (state != nullptr && !state->has_ended()) core.end_subscription(*state, false);
     }
   } scope{self};
-  if (!drained->has_ended() && self.is_ready()) {
-    if (!drained->is_draining()) {
-      self.append_unsubscribe(drained->sid, 0);
-      drained->begin_drain();
-      scope.drained = drained.get();
+  if (!state->has_ended() && self.is_ready()) {
+    if (!state->is_draining()) {
+      self.append_unsubscribe(state->sid, 0);
+      state->begin_drain();
+      scope.state = state.get();
     }
     auto flushed = as_expected(self.ping());
     static_cast<void>(co_await std::move(flushed));  // after a loss nothing comes, either
   }
-  if (!drained->has_ended()) self.end_subscription(*drained, false);
+  if (!state->has_ended()) self.end_subscription(*state, false);
 }
 
 void client_core::on_message(const operation& delivery) {

@@ -60,7 +60,7 @@ class client_core final : public server_link {
 
   /// Ends a subscription; its messages are dropped.
   void unsubscribe(subscription_state& state) noexcept;
-  static task<> drain_subscription(shared core, std::shared_ptr<subscription_state> drained);
+  static task<> drain_subscription(shared core, std::shared_ptr<subscription_state> state);
   void close() noexcept;
   client_metrics metrics() const noexcept;
 
