@@ -18,8 +18,8 @@ class enum_category final : public std::error_category {
   /// Returns the std::errc that equals a code; std::errc(): there is none.
   using condition_function = std::errc (*)(Enum code) noexcept;
 
-  enum_category(const char* name, message_function message, condition_function condition) noexcept
-      : name_(name), message_of_(message), condition_of_(condition) {}
+  enum_category(const char* name, message_function messages, condition_function conditions) noexcept
+      : name_(name), message_of_(messages), condition_of_(conditions) {}
 
   const char* name() const noexcept override { return name_; }
   std::string message(int code) const override { return message_of_(static_cast<Enum>(code)); }
