@@ -318,7 +318,7 @@ struct PostgresTls : testing::Test {
             .tls = gyre::tls::tls_context::client(
                 {.system_authorities = false,
                  .authorities = {gyre::tls::pem::text(authority.certificate())}}),
-            .attempts = 1};
+            .max_connect_attempts = 1};
   }
   std::shared_ptr<connection_core> connect(const connection_options& options,
                                            const std::string& host = "localhost") {
@@ -405,7 +405,7 @@ TEST(PostgresWithoutTls, RefusesToGoOnInPlain) {
   connection_options options{
       .encryption = tls_mode::negotiate,
       .tls = gyre::tls::tls_context::client({.verify = false, .system_authorities = false}),
-      .attempts = 1};
+      .max_connect_attempts = 1};
   const auto core = make_core(loop, "127.0.0.1:" + std::to_string(server.port()), options);
   EXPECT_EQ(gyre::sync_wait(loop, error_of(name_of(core))), errc::tls_refused);
 }
