@@ -362,14 +362,14 @@ subscription client_core::subscribe(const shared& core, std::string subject,
   return made;
 }
 
-void client_core::append_subscribe(const subscription_state& state) {
+void client_core::append_subscribe(const subscription_state& target) {
   {
-    line_writer writer(output(), state.subject().size() + state.queue_group().size() + line_size);
-    writer.add("SUB ").add(state.subject()).add(" ");
-    if (!state.queue_group().empty()) writer.add(state.queue_group()).add(" ");
-    writer.add(state.sid).add(crlf);
+    line_writer writer(output(), target.subject().size() + target.queue_group().size() + line_size);
+    writer.add("SUB ").add(target.subject()).add(" ");
+    if (!target.queue_group().empty()) writer.add(target.queue_group()).add(" ");
+    writer.add(target.sid).add(crlf);
   }
-  if (state.limit() > 0) append_unsubscribe(state.sid, state.limit() - state.received());
+  if (target.limit() > 0) append_unsubscribe(target.sid, target.limit() - target.received());
   note_output();
 }
 
@@ -384,53 +384,53 @@ void client_core::append_unsubscribe(std::uint64_t sid, std::uint64_t limit) {
 }
 
 // Removes a subscription that gets no further messages.
-void client_core::remove(subscription_state& state, bool must_unsubscribe) noexcept {
-  subscriptions_.erase(state.sid);
+void client_core::remove(subscription_state& target, bool must_unsubscribe) noexcept {
+  subscriptions_.erase(target.sid);
   if (!must_unsubscribe || !is_ready()) return;
   try {
-    append_unsubscribe(state.sid, 0);
+    append_unsubscribe(target.sid, 0);
   } catch (const std::bad_alloc&) {
     return;  // the server keeps sending messages, which nobody gets
   }
 }
 
 // Ends a subscription whose messages may still be read. drain() waits until next() gives its end.
-void client_core::end_subscription(subscription_state& state, bool must_unsubscribe,
+void client_core::end_subscription(subscription_state& target, bool must_unsubscribe,
                                    const std::exception_ptr& error) noexcept {
-  remove(state, must_unsubscribe);
-  state.end(error);
-  unconsumed_.push_back(state);
+  remove(target, must_unsubscribe);
+  target.end(error);
+  unconsumed_.push_back(target);
 }
 
-void client_core::unsubscribe(subscription_state& state) noexcept {
-  if (!state.has_ended()) {
-    remove(state, !state.is_draining());
-    state.end();
+void client_core::unsubscribe(subscription_state& target) noexcept {
+  if (!target.has_ended()) {
+    remove(target, !target.is_draining());
+    target.end();
   }
-  state.clear();
-  state.note_consumed();
+  target.clear();
+  target.note_consumed();
 }
 
-task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> state) {
+task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> target) {
   client_core& self = of(core);
   // Ends the subscription if the call that began its drain is stopped, or destroyed.
   struct drain_scope {
     client_core& core;
-    subscription_state* state = nullptr;
+    subscription_state* target = nullptr;
     ~drain_scope() {
-      if (state != nullptr && !state->has_ended()) core.end_subscription(*state, false);
+      if (target != nullptr && !target->has_ended()) core.end_subscription(*target, false);
     }
   } scope{self};
-  if (!state->has_ended() && self.is_ready()) {
-    if (!state->is_draining()) {
-      self.append_unsubscribe(state->sid, 0);
-      state->begin_drain();
-      scope.state = state.get();
+  if (!target->has_ended() && self.is_ready()) {
+    if (!target->is_draining()) {
+      self.append_unsubscribe(target->sid, 0);
+      target->begin_drain();
+      scope.target = target.get();
     }
     auto flushed = as_expected(self.ping());
     static_cast<void>(co_await std::move(flushed));  // after a loss nothing comes, either
   }
-  if (!state->has_ended()) self.end_subscription(*state, false);
+  if (!target->has_ended()) self.end_subscription(*target, false);
 }
 
 void client_core::on_message(const operation& delivery) {

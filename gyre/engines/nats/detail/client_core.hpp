@@ -59,8 +59,8 @@ class client_core final : public server_link {
   std::string new_inbox();
 
   /// Ends a subscription; its messages are dropped.
-  void unsubscribe(subscription_state& state) noexcept;
-  static task<> drain_subscription(shared core, std::shared_ptr<subscription_state> state);
+  void unsubscribe(subscription_state& target) noexcept;
+  static task<> drain_subscription(shared core, std::shared_ptr<subscription_state> target);
   void close() noexcept;
   client_metrics metrics() const noexcept;
 
@@ -121,14 +121,14 @@ class client_core final : public server_link {
   void check_message(const outgoing_message& publication) const;
   bool may_append_now(std::size_t size) const noexcept;
   void append_message(const outgoing_message& publication);
-  void append_subscribe(const subscription_state& state);
+  void append_subscribe(const subscription_state& target);
   void append_unsubscribe(std::uint64_t sid, std::uint64_t limit);
   void append_inbox_subscription();
   [[noreturn, gnu::cold]] void throw_request_timeout(std::string_view subject) const;
   void take_reply(const operation& delivery);
   void deny(std::string_view text, const std::exception_ptr& error);
-  void remove(subscription_state& state, bool must_unsubscribe) noexcept;
-  void end_subscription(subscription_state& state, bool must_unsubscribe,
+  void remove(subscription_state& target, bool must_unsubscribe) noexcept;
+  void end_subscription(subscription_state& target, bool must_unsubscribe,
                         const std::exception_ptr& error = nullptr) noexcept;
   void end_all(const std::exception_ptr& error) noexcept;
   std::exception_ptr error_with(std::error_code code, std::string_view detail) const noexcept;
