@@ -26,19 +26,31 @@ int whole_milliseconds(std::chrono::nanoseconds duration) noexcept {
 }  // namespace
 
 void detail::epoll_requests::add(handle& target) {
-  if (target.kind() != handle_kind::stream_socket) return register_now(target);
-  target.unwatched = true;
+  if (target.kind() == handle_kind::stream_socket) {
+    target.unwatched = true;
+    return;
+  }
+  if (watches_writes_on_demand(target)) {
+    writes_watched_.grow_to(std::size_t{target.index} + 1);
+    writes_watched_[target.index] = false;
+  }
+  register_now(target);
 }
 
-// Registers a descriptor. Epoll then immediately reports data that have already arrived.
-int detail::epoll_requests::try_register(handle& target) noexcept {
-  constexpr auto both_ways =
-      EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  return try_set_events(epoll_, EPOLL_CTL_ADD, target.fd(), both_ways, tagged(target));
+std::uint32_t detail::epoll_requests::events_of(const handle& target) const noexcept {
+  const std::uint32_t reading =
+      EPOLLIN | EPOLLPRI | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
+  return watches_writes(target) ? reading | EPOLLOUT : reading;
+}
+
+// Registers a descriptor, or changes the events of its registration. `operation`: EPOLL_CTL_ADD or
+// EPOLL_CTL_MOD. Epoll then immediately reports what is ready already.
+int detail::epoll_requests::try_register(handle& target, int operation) noexcept {
+  return try_set_events(epoll_, operation, target.fd(), events_of(target), tagged(target));
 }
 
 void detail::epoll_requests::register_now(handle& target) {
-  const int error = try_register(target);
+  const int error = try_register(target, EPOLL_CTL_ADD);
   if (error == 0) return;
   if (error != EPERM) gyre::detail::throw_system_error(error, "epoll_ctl");
   require_pollable(target.fd());
@@ -46,13 +58,24 @@ void detail::epoll_requests::register_now(handle& target) {
   note_events(target, POLLIN | POLLOUT);
 }
 
-int detail::epoll_requests::wait_for(handle& target, direction) noexcept {
+int detail::epoll_requests::set_writes_watched(handle& target, bool is_watched) noexcept {
+  writes_watched_[target.index] = is_watched;
+  const int error = try_register(target, EPOLL_CTL_MOD);
+  if (error != 0) writes_watched_[target.index] = !is_watched;
+  return error;
+}
+
+int detail::epoll_requests::watch(handle& target, direction way) noexcept {
   if (target.unwatched) {
-    const int error = try_register(target);
+    const int error = try_register(target, EPOLL_CTL_ADD);
     target.unwatched = error != 0;
     return error;
   }
-  if (!target.flags.has(handle_flag::always_ready)) return 0;  // epoll reports the handle anyway
+  return way == direction::write && !watches_writes(target) ? set_writes_watched(target, true) : 0;
+}
+
+int detail::epoll_requests::wait_for(handle& target, direction way) noexcept {
+  if (!target.flags.has(handle_flag::always_ready)) return watch(target, way);
   note_events(target, POLLIN | POLLOUT);
   serve_later(target);
   return 0;
@@ -148,7 +171,7 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
     reported_ = reported_.subspan(1);
     const std::size_t before = completions;
     if (handle* const target = detail::epoll_requests::target_of(event)) {
-      requests_.serve(*target, event.events, completions);
+      requests_.serve_event(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
       standing_.note_passed();
     } else if (event.data.u64 != wake_data) {  // zero is also the data of an ended watch

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/detail/wake_event.hpp>
+#include <gyre/io/detail/chunked_array.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
 #include <gyre/io/detail/standing_deadline.hpp>
@@ -17,11 +18,25 @@ namespace gyre::io {
 
 namespace detail {
 
-/// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
-/// epoll_ctl(2) is not called again while the descriptor is used. A stream socket is registered
-/// when it first has to wait: a socket whose peer sent before it was accepted, and that is closed
-/// after the response, never is. Devices that epoll refuses because nothing waits for them are
-/// tried in the loop's next turn instead.
+/// Requests on epoll: a descriptor is registered once, edge-triggered. A stream socket is
+/// registered when it first has to wait: a socket whose peer sent before it was accepted, and that
+/// is closed after the response, never is. Devices that epoll refuses because nothing waits for
+/// them are tried in the loop's next turn instead.
+///
+/// Stream sockets, which the kernel reports as writable only after a write has found no room, and
+/// descriptors that are no sockets are registered for both directions for good. Other sockets are
+/// reported as writable whenever the kernel has freed memory of their output: a Unix socket
+/// whenever its peer has read, a UDP socket whenever a datagram has left. They are watched for
+/// writing only while writes have to wait:
+///
+/// | watched for | a write has to wait | reported as nothing but writable, and no write waits |
+/// |---|---|---|
+/// | reading | both | - |
+/// | both | - | reading |
+///
+/// No edge is lost between a write that found no room and the change of the registration:
+/// EPOLL_CTL_MOD first stores the new events, so that the kernel reports what happens from then on,
+/// and then reports what is ready at that moment.
 class epoll_requests final : public ready_requests {
  public:
   /// `reports`: the events that the poller has not processed yet. Removing a handle clears its
@@ -30,6 +45,12 @@ class epoll_requests final : public ready_requests {
 
   /// Uses another epoll instance from now on, and registers the attached handles with it.
   void use(int epoll);
+  /// Serves a handle that epoll reported with `events`, and stops watching it for writing if no
+  /// write waits for such reports.
+  void serve_event(handle& target, std::uint32_t events, std::size_t& completions) {
+    if (events == EPOLLOUT && target.writer == nullptr) stop_watching_writes(target);
+    serve(target, events, completions);
+  }
   /// Returns the handle that an event is for; null for one of the poller's own events.
   static handle* target_of(const epoll_event& event) noexcept {
     if ((event.data.u64 & handle_tag) == 0) return nullptr;
@@ -42,16 +63,36 @@ class epoll_requests final : public ready_requests {
   static std::uint64_t tagged(handle& target) noexcept {
     return reinterpret_cast<std::uintptr_t>(&target) | handle_tag;
   }
-  void add(handle& target) override;
-  int try_register(handle& target) noexcept;
+  // Returns whether the kernel reports a descriptor as writable too often to watch it for writing
+  // all the time.
+  static bool watches_writes_on_demand(const handle& target) noexcept {
+    return target.kind() == handle_kind::socket;
+  }
+  bool watches_writes(const handle& target) const noexcept {
+    return !watches_writes_on_demand(target) || writes_watched_[target.index];
+  }
+  std::uint32_t events_of(const handle& target) const noexcept;
+  int try_register(handle& target, int operation) noexcept;
   void register_now(handle& target);
+  int set_writes_watched(handle& target, bool is_watched) noexcept;
+  void stop_watching_writes(handle& target) noexcept {
+    if (watches_writes_on_demand(target) && watches_writes(target)) {
+      // A registration that cannot be changed reports the descriptor too often, but not wrongly.
+      static_cast<void>(set_writes_watched(target, false));
+    }
+  }
+
+  void add(handle& target) override;
   void remove(handle& target) noexcept override;
+  int watch(handle& target, direction way) noexcept override;
   int wait_for(handle& target, direction way) noexcept override;
   result take_early(handle&, request&) noexcept override { return result::failure(EINVAL); }
   bool may_have_early(const handle&) const noexcept override { return false; }
 
   std::span<epoll_event>& reported_;
   int epoll_ = -1;
+  // By the handle's index: whether a handle that is watched for writing on demand is so now.
+  chunked_array<bool> writes_watched_;
 };
 
 }  // namespace detail

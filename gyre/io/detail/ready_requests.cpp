@@ -269,9 +269,8 @@ result ready_requests::attempt(request& request) noexcept {
     outcome = perform(target, request);
     left_to_move = share_left - std::min(share_left, unlimited - left_to_move);
   }
-  if (outcome.would_block() && target.unwatched) {  // nothing would report readiness
-    if (const int error = wait_for(target, request.way()); error != 0)
-      return result::failure(error);
+  if (outcome.would_block()) {
+    if (const int error = watch(target, request.way()); error != 0) return result::failure(error);
   }
   return outcome;
 }

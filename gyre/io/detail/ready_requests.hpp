@@ -97,6 +97,10 @@ class ready_requests : public backend {
   virtual void add(handle& target) = 0;
   /// Stops watching a handle, to which nothing refers afterwards.
   virtual void remove(handle& target) noexcept = 0;
+  /// Called when an attempt would have to wait: makes the kernel report the handle when it becomes
+  /// ready, if this backend can do so without a request that waits. Returns the error number with
+  /// which the attempt fails instead, or 0.
+  virtual int watch(handle& target, direction way) noexcept = 0;
   /// Called when a request has to wait until its handle is reported as ready. Returns the error
   /// number with which the request ends instead, or 0.
   virtual int wait_for(handle& target, direction way) noexcept = 0;

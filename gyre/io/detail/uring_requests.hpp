@@ -173,6 +173,7 @@ class uring_requests final : public ready_requests {
 
   void add(handle& target) override;
   void remove(handle& target) noexcept override;
+  int watch(handle& /*target*/, direction /*way*/) noexcept override { return 0; }
   int wait_for(handle& target, direction way) noexcept override {
     subscribe_to(target, way);
     return 0;
