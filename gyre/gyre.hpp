@@ -62,6 +62,7 @@
 #include <gyre/http/handler.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/method.hpp>
+#include <gyre/http/metrics_text.hpp>
 #include <gyre/http/multipart.hpp>
 #include <gyre/http/multipart_writer.hpp>
 #include <gyre/http/percent_encoding.hpp>

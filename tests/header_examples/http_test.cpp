@@ -290,6 +290,23 @@ TEST(HttpExamples, RouterFindsAHandler) {
   EXPECT_EQ(user, "7");
 }
 
+// gyre/http/metrics_text.hpp
+TEST(HttpExamples, MetricsTextIsAPage) {
+  const std::uint64_t orders = 3;
+  const std::uint64_t sent = 2;
+  const std::uint64_t refused = 1;
+  const std::size_t carts = 7;
+  const gyre::histogram took;
+  gyre::http::metrics_text text;
+  text.add_counter("shop_orders_total", "Orders that were placed.", orders);
+  text.add_counter("shop_mails_total", "Mails by their end.", sent, {{"end", "sent"}});
+  text.add_counter("shop_mails_total", "Mails by their end.", refused, {{"end", "refused"}});
+  text.add_gauge("shop_carts", "Carts that are not empty now.", carts);
+  text.add_summary("shop_request_seconds", "Time until the response.", took);
+  gyre::http::response page = text.response();
+  EXPECT_TRUE(page.body().contains("\nshop_mails_total{end=\"refused\"} 1\n"));
+}
+
 // gyre/http/server_sent_event.hpp
 TEST(HttpExamples, ServerSentEventsAreWrittenAndRead) {
   std::string shown_data;
