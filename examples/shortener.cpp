@@ -291,7 +291,7 @@ gyre::task<response> show_metrics(link_stores& links, const http::server& server
   const http::server_metrics served = server.metrics();
   http::metrics_text text;
   text.add_counter("shortener_requests_total", "Requests.", served.requests);
-  constexpr const char* responses = "Responses by the class of their status.";
+  static constexpr const char* responses = "Responses by the class of their status.";
   const auto add_responses = [&](std::string_view kind, std::uint64_t number) {
     text.add_counter("shortener_responses_total", responses, number, {{"class", kind}});
   };
@@ -301,7 +301,7 @@ gyre::task<response> show_metrics(link_stores& links, const http::server& server
   add_responses("5xx", served.server_errors);
   text.add_gauge("shortener_active_requests", "Requests without a response now.", served.active);
   text.add_summary("shortener_request_seconds", "Time until the response.", sum.took);
-  constexpr const char* reads = "Lookups in Redis by their result.";
+  static constexpr const char* reads = "Lookups in Redis by their result.";
   const auto add_reads = [&](std::string_view result, std::uint64_t number) {
     text.add_counter("shortener_cache_reads_total", reads, number, {{"result", result}});
   };
