@@ -273,6 +273,30 @@ TEST_F(Worker, KeepsItsLeaseWhileATransactionCancelsAJobWithProgress) {
   }(*this));
 }
 
+TEST_F(Worker, CancelsAHandlerThatWaitsInATransactionAfterOnce) {
+  run([](Worker& test) -> task<> {
+    gyre::manual_reset_event began;
+    gyre::manual_reset_event never;
+    worker worker(test.db);
+    worker.handle("effect", [&](job&) -> task<> {
+      const auto body = [&](gyre::postgres::transaction& tx) -> task<> {
+        static_cast<void>(co_await once(tx, "effect"));
+        began.set();
+        co_await never.wait();
+      };
+      co_await test.db.transaction(body);
+    });
+    const auto made = co_await test.jobs.submit(test.db, "effect", "", {.keep = 1h});
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await began.wait();
+      const auto result = co_await test.jobs.cancel(test.db, made.id);
+      EXPECT_EQ(result, gyre::work::cancel_result::requested);
+      EXPECT_EQ(co_await code_of(test.jobs.result(made.id)), errc::job_cancelled);
+    });
+    EXPECT_EQ(co_await test.db.query_one<int>("select count(*) from work.done"), 0);
+  }(*this));
+}
+
 TEST_F(Worker, StopsHandlersWhenTheLeaseEndsThoughABeatIsUnderWay) {
   run([](Worker& test) -> task<> {
     gyre::manual_reset_event began;

@@ -739,7 +739,8 @@ begin
     declare
       known work.job;
     begin
-      select * into known from work.job j where j.id = job for update;
+      -- Not `for update`, which would wait for a handler's transaction with once().
+      select * into known from work.job j where j.id = job for no key update;
       if not found then
         return null;
       elsif known.state = 'running' then
