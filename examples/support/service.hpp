@@ -70,7 +70,7 @@ int run(int argc, char** argv, std::string_view usage, Read read, Serve serve) {
 inline gyre::postgres::client_options read_database(std::string_view url) {
   using namespace std::chrono_literals;
   auto options = gyre::postgres::client_options::parse(url);
-  options.attempts = 2;
+  options.max_connect_attempts = 2;
   if (options.statement_timeout == gyre::duration::max()) options.statement_timeout = 2s;
   return options;
 }
