@@ -227,8 +227,8 @@ TEST_F(JetStreamCluster, AWatchLastsOverTheLossOfServers) {
       const std::size_t lost = static_cast<std::size_t>(each);
       co_await test.cluster.kill(lost);
       const std::string value = std::to_string(each);
-      for (;;) {  // a put whose acknowledgement was lost is repeated
-        const auto put = co_await as_expected(settings.put("a", value));
+      for (;;) {  // a put whose acknowledgement was lost would wait for 100 s
+        const auto put = co_await as_expected(gyre::with_timeout(settings.put("a", value), 2s));
         if (put) break;
       }
       for (;;) {
