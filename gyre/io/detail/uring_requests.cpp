@@ -22,6 +22,12 @@ bool has_buffer(const io_uring_cqe& completion) noexcept {
   return (completion.flags & IORING_CQE_F_BUFFER) != 0;
 }
 
+// Whether the socket had more bytes than were received. The kernel then receives again at once, and
+// stops with bytes left only at urgent data: TCP does not pass it while a signal is pending.
+bool left_bytes(const io_uring_cqe& completion) noexcept {
+  return (completion.flags & IORING_CQE_F_SOCK_NONEMPTY) != 0;
+}
+
 std::uint32_t events_of(const io_uring_cqe& completion) noexcept {
   const auto events = static_cast<std::uint32_t>(completion.res);
   return (events & POLLRDBAND) != 0 ? events & ~std::uint32_t{POLLPRI | POLLRDBAND} : events;
@@ -373,6 +379,8 @@ bool uring_requests::deliver_bytes(handle& target, const io_uring_cqe& completio
   }
   const auto count = static_cast<std::size_t>(completion.res);
   if (is_last(completion)) entry.end(subscription_of(completion));
+  entry.is_unconfirmed = false;
+  if (left_bytes(completion)) note_unconfirmed(target);
   if (count >= large_message) {
     entry.prefers_calls = true;
     entry.small_messages = 0;
@@ -409,7 +417,7 @@ void uring_requests::record_for(handle& target, const io_uring_cqe& completion) 
   switch (subscription_of(completion)) {
     case subscription::readable:
     case subscription::writable:
-      entry.is_unconfirmed = false;
+      if (!entry.armed.has(subscription::receive)) entry.is_unconfirmed = false;
       if (completion.res >= 0) note_events(target, events_of(completion));
       if (target.writer == nullptr) unsubscribe(target, subscription::writable);
       break;
@@ -577,7 +585,8 @@ bool uring_requests::all_reads_confirmed() noexcept {
 
 // A read stops at urgent data, and bytes after it are not reported. Most completions show urgent
 // data, but not all (see events_of()). To read until nothing is left would cost each message a
-// failed call; so a short read is checked only when nothing arrives for a while.
+// failed call; so a short read is checked only when nothing arrives for a while, and so is a
+// receive that left bytes.
 void uring_requests::retry_short_reads() noexcept {
   while (!all_reads_confirmed()) {
     const std::uint32_t index = unconfirmed_.back();
@@ -585,8 +594,13 @@ void uring_requests::retry_short_reads() noexcept {
     handle& waiting = *handles()[index];
     waiting.flags.erase(handle_flag::trusts_short_read);
     const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if not known
-    if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
     if (at_urgent_data > 0) waiting.flags.insert(handle_flag::short_reads_mislead);
+    if (registrations_[index].armed.has(subscription::receive)) {
+      // When the subscription has ended, the reader is tried by calls, which pass the urgent data.
+      if (at_urgent_data > 0) unsubscribe(waiting, subscription::receive);
+      continue;
+    }
+    if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
     if (waiting.reading() && waiting.flags.has(handle_flag::may_read)) serve_later(waiting);
   }
 }
