@@ -221,7 +221,7 @@ class postgres_server {
     const ::uid_t user = owner_ != nullptr ? owner_->pw_uid : ::geteuid();
     const std::string name = fast_folder() + "gyre_postgres_" +
                              std::filesystem::path(programs_).parent_path().filename().string() +
-                             "_1_" + std::to_string(user);
+                             "_2_" + std::to_string(user);
     const unique_fd guard = lock(name + ".lock", O_RDWR | O_CREAT, LOCK_EX);
     if (!guard) throw std::system_error(errno, std::generic_category(), name + ".lock");
     struct ::stat status{};
@@ -233,6 +233,13 @@ class postgres_server {
         programs_ + "/initdb", "--pgdata=" + data, "--username=postgres", "--auth=trust",
         "--encoding=UTF8",     "--locale=C",       "--wal-segsize=1",     "--no-sync"};
     co_await run(std::move(initdb));
+    // Most of the copy of each server would be databases that no test uses.
+    std::vector<std::string> drop = {
+        "sh", "-c",
+        "printf '%s\\n' 'update pg_database set datistemplate = false' "
+        "'drop database template0' 'drop database template1' | \"$0\" --single -D \"$1\" postgres",
+        programs_ + "/postgres", data};
+    co_await run(std::move(drop));
     std::filesystem::rename(data, name);
     co_return name;
   }
