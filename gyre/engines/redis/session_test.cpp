@@ -11,6 +11,8 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/failed_call.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
+#include <tests/support/pass_time.hpp>
 #include <tests/support/redis_server.hpp>
 
 #include <gmock/gmock.h>
@@ -53,25 +55,26 @@ struct RedisSession : testing::Test {
 };
 
 TEST_F(RedisSession, WaitsInTheServerWhileTheClientGoesOn) {
-  run([](RedisSession& test) -> task<> {
-    client cache = test.connect();
-    client impatient = test.connect({.reply_timeout = 2s});
+  gyre::test::io_in_virtual_time time;
+  auto test = [](RedisSession& self, gyre::test::io_in_virtual_time& passing) -> task<> {
+    client cache(passing.loop, self.server.address(), {.ping_interval = 24h});
+    client impatient(passing.loop, self.server.address(),
+                     {.reply_timeout = 2s, .ping_interval = 24h});
     session own = co_await impatient.open_session();
-    auto push = [](client& target) -> task<> {
-      // The command waits longer than the time limit of other replies.
-      int blocked = 0;
-      const auto begin = std::chrono::steady_clock::now();
-      while (blocked == 0 || std::chrono::steady_clock::now() - begin < 4s) {
-        const auto info = co_await target.call<std::string>("INFO", "clients");
-        blocked = info.contains("blocked_clients:1") ? 1 : 0;
+    auto push = [](client& target, gyre::test::io_in_virtual_time& passed) -> task<> {
+      std::string clients;
+      while (!clients.contains("blocked_clients:1")) {
+        clients = co_await target.call<std::string>("INFO", "clients");
       }
+      co_await gyre::test::pass_time(passed, 60s);  // longer than the limit of other replies
       co_await target.call<void>("RPUSH", "jobs", "first");
     };
-    auto both = gyre::when_all(own.call<popped>("BLPOP", "jobs", 0), push(cache));
+    auto both = gyre::when_all(own.call<popped>("BLPOP", "jobs", 0), push(cache, passing));
     const auto [job, pushed] = co_await std::move(both);
     EXPECT_EQ(job, popped(std::in_place, "jobs", "first"));
     EXPECT_TRUE(own.is_open());
-  }(*this));
+  };
+  gyre::sync_wait(time.loop, test(*this, time));
 }
 
 TEST_F(RedisSession, WatchesKeys) {

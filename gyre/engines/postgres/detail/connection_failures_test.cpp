@@ -19,6 +19,8 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
 #include <tests/support/failed_call.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
+#include <tests/support/pass_time.hpp>
 #include <tests/support/postgres_requests.hpp>
 #include <tests/support/postgres_server.hpp>
 
@@ -324,12 +326,28 @@ TEST_F(PostgresFailures, PingsAnIdleConnection) {
 }
 
 TEST_F(PostgresFailures, LetsAStatementTakeItsTime) {
-  run([](PostgresFailures& test) -> task<> {
-    const auto core = test.connect({.ping_interval = 10ms, .ping_timeout = 4s});
-    const auto slept = co_await run_statement(core, "select pg_sleep(7)");
-    EXPECT_THAT(slept.rows, SizeIs(1));
+  gyre::test::io_in_virtual_time time;
+  auto test = [](PostgresFailures& self, gyre::test::io_in_virtual_time& passing) -> task<> {
+    const auto core =
+        make_core(passing.loop, self.server.address(), {.ping_interval = 10ms, .ping_timeout = 4s});
+    const auto other = make_core(passing.loop, self.server.address(), {.ping_interval = 24h});
+    co_await run_script(other, "select pg_advisory_lock(7)");
+    auto release = [](std::shared_ptr<connection_core> holder,
+                      gyre::test::io_in_virtual_time& released) -> task<> {
+      statement_result waiting;
+      while (waiting.rows.empty()) {
+        waiting = co_await run_script(holder, "select from pg_locks where not granted");
+      }
+      co_await gyre::test::pass_time(released, 60s);
+      co_await run_script(holder, "select pg_advisory_unlock(7)");
+    };
+    auto both =
+        gyre::when_all(run_statement(core, "select pg_advisory_lock(7)"), release(other, passing));
+    const auto [locked, released] = co_await std::move(both);
+    EXPECT_THAT(locked.rows, SizeIs(1));
     EXPECT_EQ(core->connection_number(), 1U);
-  }(*this));
+  };
+  gyre::sync_wait(time.loop, test(*this, time));
 }
 
 TEST_F(PostgresFailures, EndsStatementsWhenItIsClosed) {

@@ -9,6 +9,8 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/failed_call.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
+#include <tests/support/pass_time.hpp>
 #include <tests/support/postgres_requests.hpp>
 #include <tests/support/postgres_server.hpp>
 
@@ -32,7 +34,9 @@ using gyre::task;
 using gyre::postgres::errc;
 using gyre::postgres::detail::connection_core;
 using gyre::postgres::detail::connection_options;
+using gyre::test::io_in_virtual_time;
 using gyre::test::make_core;
+using gyre::test::pass_time;
 using gyre::test::postgres_server;
 using gyre::test::run_script;
 using gyre::test::run_statement;
@@ -101,6 +105,12 @@ struct PostgresWireCopy : testing::Test {
   void run(task<> test) {
     gyre::sync_wait(loop, run_script(core, "create table t (n int)"));
     gyre::sync_wait(loop, std::move(test));
+  }
+  // Runs a test of time limits on a loop of its own, which outlives its connections.
+  void run_in_virtual_time(task<> (*test)(PostgresWireCopy&, io_in_virtual_time&)) {
+    gyre::sync_wait(loop, run_script(core, "create table t (n int)"));
+    io_in_virtual_time time;
+    gyre::sync_wait(time.loop, test(*this, time));
   }
   // A COPY whose data the server waits for.
   static task<> begin(copy_in_request& request, connection_core& core) {
@@ -194,19 +204,19 @@ TEST_F(PostgresWireCopy, FailsForAMissingTable) {
 }
 
 TEST_F(PostgresWireCopy, MayTakeItsTime) {
-  run([](PostgresWireCopy& test) -> task<> {
+  run_in_virtual_time([](PostgresWireCopy& test, io_in_virtual_time& time) -> task<> {
     const connection_options options{
         .is_shared = false, .reconnects = false, .reply_timeout = 4s, .ping_interval = 10ms};
-    const auto hasty = make_core(test.loop, test.server.address(), options);
+    const auto hasty = make_core(time.loop, test.server.address(), options);
     co_await run_script(hasty, "select 1");
     copy_in_request request(hasty);
     co_await begin(request, *hasty);
-    co_await gyre::sleep_for(7s);
+    co_await pass_time(time, 60s);
     hasty->copy_data(bytes_of("1\n"));
     hasty->copy_done();
     const auto result = co_await outcome_of(request);
     EXPECT_EQ(result.tag, "COPY 1");
-  }(*this));
+  });
 }
 
 TEST_F(PostgresWireCopy, EndsAConnectionThatIsNoPlaceForIt) {
@@ -244,9 +254,9 @@ TEST_F(PostgresWireCopy, ReceivesData) {
 }
 
 TEST_F(PostgresWireCopy, HoldsTheServerBack) {
-  run([](PostgresWireCopy& test) -> task<> {
+  run_in_virtual_time([](PostgresWireCopy& test, io_in_virtual_time& time) -> task<> {
     const connection_options options{.reply_timeout = 4s, .ping_interval = 10ms};
-    const auto hasty = make_core(test.loop, test.server.address(), options);
+    const auto hasty = make_core(time.loop, test.server.address(), options);
     copy_out_request request(hasty);
     request.pauses = true;
     co_await gyre::test::admit(hasty);
@@ -254,14 +264,14 @@ TEST_F(PostgresWireCopy, HoldsTheServerBack) {
     for (std::size_t each = 1; each <= 200; ++each) {
       co_await request.arrival.wait();
       EXPECT_EQ(request.messages, each);
-      if (each == 100) co_await gyre::sleep_for(7s);
+      if (each == 100) co_await pass_time(time, 60s);
       EXPECT_EQ(request.messages, each);
       hasty->resume_reading();
     }
     const auto result = co_await outcome_of(request);
     EXPECT_EQ(result.tag, "COPY 200");
     EXPECT_EQ(hasty->connection_number(), 1U);
-  }(*this));
+  });
 }
 
 TEST_F(PostgresWireCopy, DropsTheDataOfAnAbandonedRequest) {
