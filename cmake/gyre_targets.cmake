@@ -215,7 +215,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
     task/task_depth_test task/transfer_test)
 endif()
 
-# gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
+# gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [COST number] [LIBS target…])
 #
 # Builds GoogleTest programs from the files, linked with gyre::ROOM and LIBS, and registers their
 # tests with the label ROOM and the names ROOM.Suite.Test. The target gyre_ROOM_tests builds them.
@@ -223,6 +223,8 @@ endif()
 #   BOTH_POLLERS  for tests whose loops do I/O: they run on epoll and, as ROOM.uring.Suite.Test, on
 #                 io_uring
 #   APART         makes each file a program of its own in any case: one that replaces operator new, say
+#   COST          ctest begins tests of a high cost first: for tests that wait so long that they would
+#                 otherwise run alone at the end
 #
 # If a gyre_deps:: library is not installed, the tests are skipped with one status line.
 #
@@ -233,7 +235,7 @@ function(gyre_add_test room)
   if(NOT GYRE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "BOTH_POLLERS;APART" "" "LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "BOTH_POLLERS;APART" "COST" "LIBS")
 
   gyre_missing_dependencies(missing ${arg_LIBS})
   if(missing)
@@ -252,11 +254,13 @@ function(gyre_add_test room)
     file(SIZE "${CMAKE_CURRENT_SOURCE_DIR}/${source}" size)
     math(EXPR together "${bytes} + ${size}")
     if(arg_APART OR NOT GYRE_UNITY_TESTS OR "${room}/${stem}" IN_LIST gyre_optimised_tests)
-      gyre_add_test_program(${room} "${source}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
+      gyre_add_test_program(
+        ${room} "${source}" "${arg_BOTH_POLLERS}" "${arg_COST}" "${arg_LIBS}")
       continue()
     endif()
     if(batch AND together GREATER gyre_unity_bytes)
-      gyre_add_test_program(${room} "${batch}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
+      gyre_add_test_program(
+        ${room} "${batch}" "${arg_BOTH_POLLERS}" "${arg_COST}" "${arg_LIBS}")
       set(batch "")
       set(together ${size})
     endif()
@@ -264,15 +268,15 @@ function(gyre_add_test room)
     set(bytes ${together})
   endforeach()
   if(batch)
-    gyre_add_test_program(${room} "${batch}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
+    gyre_add_test_program(${room} "${batch}" "${arg_BOTH_POLLERS}" "${arg_COST}" "${arg_LIBS}")
   endif()
 endfunction()
 
-# gyre_add_test_program(ROOM SOURCES BOTH_POLLERS LIBS)
+# gyre_add_test_program(ROOM SOURCES BOTH_POLLERS COST LIBS)
 #
 # Makes one program of gyre_add_test: gyre_ROOM_STEM for one file, gyre_ROOM_STEM_and_more for
 # several.
-function(gyre_add_test_program room sources both_pollers libs)
+function(gyre_add_test_program room sources both_pollers cost libs)
   list(GET sources 0 first)
   cmake_path(GET first STEM stem)
   list(LENGTH sources count)
@@ -320,6 +324,9 @@ function(gyre_add_test_program room sources both_pollers libs)
   endif()
 
   set(properties LABELS ${room} TIMEOUT 300)
+  if(cost)
+    list(APPEND properties COST ${cost})
+  endif()
   if(NOT both_pollers)
     gyre_discover_tests(${target} ${room}. ${properties})
     return()
