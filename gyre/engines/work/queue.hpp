@@ -33,7 +33,8 @@ struct kind_limits {
   /// The number of jobs of the kind that run at the same time; none: as many as the workers allow.
   std::optional<std::int32_t> max_running = std::nullopt;
   /// The number of scheduled and ready jobs. A further submission fails with errc::queue_full. They
-  /// are counted every ten seconds, so that a burst may exceed the limit meanwhile.
+  /// are counted every half second, up to every ten seconds if a million of them wait, so that a
+  /// burst may exceed the limit meanwhile.
   std::int64_t max_waiting = 1'000'000;
   /// Whether workers take no job of the kind.
   bool is_paused = false;
