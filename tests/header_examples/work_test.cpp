@@ -12,6 +12,7 @@
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/scope.hpp>
+#include <gyre/task/sleep.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 
@@ -22,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace work_test {
 namespace {
@@ -132,6 +134,31 @@ gyre::task<> example_of_makes_an_effect_once(gyre::postgres::client& db) {
   }
   EXPECT_EQ(co_await db.query_one<int>("select amount from account"), 90);
 }
+
+gyre::task<> example_of_runs_jobs_in_a_transaction(gyre::postgres::client& db) {
+  co_await db.execute("create table visit (page text)");
+  gyre::work::queue jobs(db);
+  const std::vector<gyre::work::new_job> pages = {{.payload = "/"}, {.payload = "/about"}};
+  co_await jobs.submit_many(db, "visit", pages);
+  gyre::work::worker worker(db);
+  const auto serve = [&]() -> gyre::task<> {
+    const auto visit = [](auto jobs, gyre::postgres::transaction& tx) -> gyre::task<> {
+      std::vector<std::string> pages;
+      for (const gyre::work::job* each : jobs) pages.push_back(each->payload());
+      co_await tx.execute("insert into visit (page) select unnest($1::text[])", pages);
+    };
+    worker.handle_in_transaction("visit", visit, {.max_jobs = 100});
+    co_await worker.run();
+  };
+  co_await gyre::with_scope([&](gyre::scope& running) -> gyre::task<> {
+    running.spawn(serve());
+    while (worker.metrics().finished != 2) co_await gyre::sleep_for(5ms);
+    worker.drain();
+  });
+  EXPECT_EQ(co_await db.query_one<int>("select count(distinct page) from visit"), 2);
+}
+
+TEST_F(WorkExamples, RunsJobsInATransaction) { run(example_of_runs_jobs_in_a_transaction(db)); }
 
 TEST_F(WorkExamples, MakesAnEffectOnce) { run(example_of_makes_an_effect_once(db)); }
 

@@ -34,6 +34,7 @@ std::optional<job::noted_progress> job::take_progress() {
 void job::request_stop(detail::stop_reason reason) noexcept {
   if (reason_ == detail::stop_reason::none) reason_ = reason;
   stop_.request_stop();
+  if (shared_stop_ != nullptr) shared_stop_->request_stop();
 }
 
 }  // namespace gyre::work

@@ -88,6 +88,7 @@ class job {
   const detail::worker_id worker_;
   detail::stop_reason reason_ = detail::stop_reason::none;
   inplace_stop_source stop_;
+  inplace_stop_source* shared_stop_ = nullptr;  // of a transaction of several jobs
   std::mutex mutex_;
   std::optional<noted_progress> progress_;
 };

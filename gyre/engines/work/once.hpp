@@ -12,6 +12,7 @@
 #include <gyre/task/task.hpp>
 
 #include <string>
+#include <vector>
 
 namespace gyre::work {
 
@@ -28,5 +29,9 @@ namespace gyre::work {
 /// Errors: errc::attempt_taken_over if the worker has lost the job: let it leave the transaction's
 /// body, which rolls back. those of postgres::querier.
 [[nodiscard]] task<bool> once(postgres::transaction& tx, std::string key);
+/// As once() for each of many keys, with one statement; the result has an element for each key, in
+/// their order. Of equal keys the first may get true.
+[[nodiscard]] task<std::vector<bool>> once(postgres::transaction& tx,
+                                           std::vector<std::string> keys);
 
 }  // namespace gyre::work

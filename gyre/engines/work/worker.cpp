@@ -21,4 +21,9 @@ void worker::add(std::string kind, detail::type_erased_handler handler,
   core_->add(std::move(kind), std::move(handler), options);
 }
 
+void worker::add(std::string kind, detail::type_erased_transaction_handler handler,
+                 const transaction_handler_options& options) {
+  core_->add(std::move(kind), std::move(handler), options);
+}
+
 }  // namespace gyre::work

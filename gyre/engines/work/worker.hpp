@@ -9,6 +9,7 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/engines/postgres/client.hpp>
+#include <gyre/engines/postgres/transaction.hpp>
 #include <gyre/engines/work/job.hpp>
 #include <gyre/engines/work/worker_options.hpp>
 #include <gyre/task/as_task.hpp>
@@ -16,9 +17,11 @@
 
 #include <concepts>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace gyre::work {
 
@@ -30,9 +33,23 @@ concept job_handler =
     (std::is_void_v<task_result_t<std::invoke_result_t<Handler&, job&>>> ||
      std::convertible_to<task_result_t<std::invoke_result_t<Handler&, job&>>, std::string>);
 
+/// A function `handler(jobs, tx)` that gives an awaitable, without a result or with the results of
+/// the jobs, in their order. `jobs`: a std::span<job* const>.
+template <class Handler>
+concept transaction_handler =
+    std::invocable<Handler&, std::span<job* const>, postgres::transaction&> &&
+    awaitable<std::invoke_result_t<Handler&, std::span<job* const>, postgres::transaction&>> &&
+    (std::is_void_v<task_result_t<
+         std::invoke_result_t<Handler&, std::span<job* const>, postgres::transaction&>>> ||
+     std::convertible_to<task_result_t<std::invoke_result_t<Handler&, std::span<job* const>,
+                                                            postgres::transaction&>>,
+                         std::vector<std::string>>);
+
 namespace detail {
 
 using type_erased_handler = move_only_function<task<std::string>(job&)>;
+using type_erased_transaction_handler = move_only_function<task<std::vector<std::string>>(
+    std::span<job* const>, postgres::transaction&)>;
 
 template <job_handler Handler>
 task<std::string> run_handler(Handler& handler, job& current) {
@@ -41,6 +58,20 @@ task<std::string> run_handler(Handler& handler, job& current) {
     co_return std::string();
   } else {
     co_return co_await handler(current);
+  }
+}
+
+/// No results: each of the jobs has an empty one.
+template <transaction_handler Handler>
+task<std::vector<std::string>> run_handler(Handler& handler, std::span<job* const> jobs,
+                                           postgres::transaction& tx) {
+  using given = std::invoke_result_t<Handler&, std::span<job* const>, postgres::transaction&>;
+  auto running = handler(jobs, tx);
+  if constexpr (std::is_void_v<task_result_t<given>>) {
+    co_await std::move(running);
+    co_return std::vector<std::string>();
+  } else {
+    co_return co_await std::move(running);
   }
 }
 
@@ -88,6 +119,38 @@ class worker {
         options);
   }
 
+  /// Runs jobs of this kind by calls of `handler(jobs, tx)`: up to `max_jobs` at a time, in one
+  /// transaction, which also ends the jobs. So what the handler does with `tx` happens exactly once
+  /// for each job, without a key, and small jobs share the cost of a transaction.
+  ///
+  ///     const auto visit = [](auto jobs, gyre::postgres::transaction& tx) -> gyre::task<> {
+  ///       std::vector<std::string> pages;
+  ///       for (const gyre::work::job* each : jobs) pages.push_back(each->payload());
+  ///       co_await tx.execute("insert into visit (page) select unnest($1::text[])", pages);
+  ///     };
+  ///     worker.handle_in_transaction("visit", visit, {.max_jobs = 100});
+  ///
+  /// If a transaction of several jobs fails, each of them gets one of its own, so that a bad job
+  /// spoils no attempt of the others. If the connection was lost, the attempts of all have failed;
+  /// while the database cannot be reached, no attempts are used up. As in client::transaction(),
+  /// the handler runs again after a serialisation failure or a deadlock, so it must do nothing
+  /// besides its statements that must not be repeated. To cancel one of the jobs rolls back the
+  /// transaction of all of them, which are then run one by one.
+  ///
+  /// Isolation: the server's default. Connections: each transaction takes one of the client's
+  /// `max_open`. Lifetime and errors: as handle().
+  template <transaction_handler Handler>
+  void handle_in_transaction(std::string kind, Handler handler,
+                             transaction_handler_options options = {}) {
+    add(
+        std::move(kind),
+        [handler = std::move(handler)](std::span<job* const> jobs,
+                                       postgres::transaction& tx) mutable {
+          return detail::run_handler(handler, jobs, tx);
+        },
+        options);
+  }
+
   /// Runs jobs until the awaiting coroutine is stopped, or drain() was called: then it takes no
   /// more jobs, awaits the handlers, stores how they ended and returns; handlers that have not
   /// ended after `drain_timeout` are asked to stop, and their jobs are released to other workers. A
@@ -106,6 +169,8 @@ class worker {
 
  private:
   void add(std::string kind, detail::type_erased_handler handler, const handler_options& options);
+  void add(std::string kind, detail::type_erased_transaction_handler handler,
+           const transaction_handler_options& options);
 
   std::unique_ptr<detail::worker_core> core_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// worker_options, handler_options, worker_metrics: settings and counters of a worker.
+// worker_options, handler_options, transaction_handler_options, worker_metrics: settings and
+// counters of a worker.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -28,6 +29,20 @@ struct handler_options {
   /// The executor of handlers: a pool for handlers that compute or block; null: the worker's loop.
   /// It must outlive the worker.
   gyre::executor* executor = nullptr;
+};
+
+/// Options of a handler that runs within a transaction of the worker.
+struct transaction_handler_options {
+  /// Jobs of one transaction; at least 1. A transaction has as many as are ready. More than some
+  /// hundred save little, and are rolled back together.
+  std::size_t max_jobs = 64;
+  /// Jobs of the kind that this worker runs at the same time, in several transactions; at least 1.
+  std::size_t max_running = 128;
+  /// The limit of a transaction; positive. A job's own limit counts as well.
+  duration time_limit = std::chrono::minutes{1};
+  /// The delays after failures: random times of at most these, and at least half of them.
+  exponential_backoff delay = {.initial = std::chrono::seconds{1},
+                               .longest = std::chrono::hours{1}};
 };
 
 /// Options of a worker.
@@ -62,7 +77,7 @@ struct worker_metrics {
   std::uint64_t finished = 0;  ///< taken jobs that have finished, which is stored
   std::uint64_t failed = 0;    ///< attempts that threw, or exceeded their time
   std::uint64_t cancelled = 0;
-  std::uint64_t released = 0;  ///< jobs given back because the worker ends
+  std::uint64_t released = 0;  ///< jobs given back without a failure
   std::uint64_t lost = 0;      ///< jobs that ended too late: another worker had them
   std::uint64_t leases_lost = 0;
   std::uint64_t takes = 0;   ///< statements that looked for jobs

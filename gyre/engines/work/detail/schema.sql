@@ -703,34 +703,93 @@ begin
         and not exists (select from work.job j where j.state = 'running' and j.worker = worker_id);
     $body$;
 
-    -- Whether the effect with this key has yet to happen; the caller's transaction then makes it.
-    -- Inside an attempt (`job` is not null) it fails with GW003 when the attempt is not the job's
-    -- current one, and keeps it the current one until the transaction ends.
-    create function work.once(effect text, job bigint, job_attempt integer, worker_id bigint)
-    returns boolean
+    -- Ends this transaction if it is idle for longer than the worker's lease: a worker that hangs in
+    -- its transaction must not keep jobs, and what it has locked, for ever.
+    create function work.limit_idle_time(worker_id bigint) returns void
     language plpgsql as $body$
     declare
       lease bigint;
-      idle_limit interval := current_setting('idle_in_transaction_session_timeout')::interval;
+      present interval := current_setting('idle_in_transaction_session_timeout')::interval;
+    begin
+      select w.lease_ms into lease from work.worker w where w.id = worker_id;
+      if lease is not null and (present = interval '0' or present > lease * interval '1 ms') then
+        perform set_config('idle_in_transaction_session_timeout', lease::text, true);
+      end if;
+    end
+    $body$;
+
+    -- Keeps an attempt the current one of its job until the transaction ends: take_over() asks for
+    -- a lock that this one excludes. Fails with GW003 when another worker has taken the job over.
+    create function work.hold_attempt(job bigint, job_attempt integer, worker_id bigint) returns void
+    language plpgsql as $body$
+    begin
+      perform from work.job j
+      where j.id = job and j.attempt = job_attempt and j.worker = worker_id and j.state = 'running'
+      for key share;
+      if not found then
+        raise exception 'work: attempt % of job % was taken over', job_attempt, job
+          using errcode = 'GW003', hint = 'Roll back; another worker has the job.';
+      end if;
+      perform work.limit_idle_time(worker_id);
+    end
+    $body$;
+
+    -- Whether the effect with this key has yet to happen; the caller's transaction then makes it.
+    -- Inside an attempt (`job` is not null) it also holds the attempt.
+    create function work.once(effect text, job bigint, job_attempt integer, worker_id bigint)
+    returns boolean
+    language plpgsql as $body$
     begin
       if job is not null then
-        -- take_over() asks for a lock that this one excludes.
-        perform from work.job j
-        where j.id = job and j.attempt = job_attempt and j.worker = worker_id and j.state = 'running'
-        for key share;
-        if not found then
-          raise exception 'work: attempt % of job % was taken over', job_attempt, job
-            using errcode = 'GW003', hint = 'Roll back; another worker has the job.';
-        end if;
-        -- A worker that hangs in its transaction must not keep the job for ever.
-        select w.lease_ms into lease from work.worker w where w.id = worker_id;
-        if lease is not null
-            and (idle_limit = interval '0' or idle_limit > lease * interval '1 ms') then
-          perform set_config('idle_in_transaction_session_timeout', lease::text, true);
-        end if;
+        perform work.hold_attempt(job, job_attempt, worker_id);
       end if;
       insert into work.done (key) values (effect) on conflict do nothing;
       return found;
+    end
+    $body$;
+
+    -- As once() for each of the keys, in their order; of equal ones the first counts. The keys are
+    -- inserted in an order of their own, so that two transactions with common keys do not deadlock.
+    create function work.once_each(
+      effects text[], job bigint, job_attempt integer, worker_id bigint)
+    returns setof boolean
+    language plpgsql as $body$
+    begin
+      if job is not null then
+        perform work.hold_attempt(job, job_attempt, worker_id);
+      end if;
+      return query
+        with added as (
+          insert into work.done as d (key)
+          select e.key from unnest(effects) e(key) group by e.key order by e.key collate "C"
+          on conflict do nothing returning d.key)
+        select a.key is not null and e.occurrence = 1
+        from (
+          select u.key, u.ordinal, row_number() over (partition by u.key order by u.ordinal) as occurrence
+          from unnest(effects) with ordinality u(key, ordinal)) e
+        left join added a on a.key = e.key
+        order by e.ordinal;
+    end
+    $body$;
+
+    -- Ends attempts successfully, all of them or none, within the transaction of their effects.
+    -- Fails with GW003 when another worker has taken one of them over.
+    create function work.finish_attempts(
+      worker_id bigint, ids bigint[], attempts integer[], results bytea[])
+    returns void
+    language plpgsql as $body$
+    declare
+      ended bigint;
+      size integer[] := array[cardinality(ids)];
+    begin
+      select count(*) into ended from work.end_attempts(
+        worker_id, ids, attempts, array_fill('finished'::text, size),
+        results, array_fill(null::text, size), array_fill(0::bigint, size), 0);
+      if ended < cardinality(ids) then
+        raise exception 'work: of % attempts % were taken over', cardinality(ids),
+          cardinality(ids) - ended
+          using errcode = 'GW003', hint = 'Roll back; other workers have the jobs.';
+      end if;
     end
     $body$;
 

@@ -47,6 +47,8 @@ constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseco
 /// look, up to poll_interval.
 constexpr milliseconds first_blocked_look{5};
 constexpr seconds longest_tick{1};  // of the coroutines that keep the lease and the tables
+/// Until a job is taken again whose transaction could not begin.
+constexpr milliseconds release_delay{1000};
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
 constexpr std::size_t max_clean_calls = 20;  // in a tick, before other tables have their turn
@@ -110,6 +112,28 @@ bool is_transient(const postgres::server_error& error) noexcept {
          classes.end();
 }
 
+/// Whether a transaction failed because its connection ended, so that the outcome of its jobs may
+/// be unknown, and which of them is to blame, if any.
+bool is_loss_of_connection(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const postgres::server_error& failure) {
+    const std::string_view state = failure.sqlstate();
+    return state.starts_with("08") || state.starts_with("57P");
+  } catch (const std::system_error& failure) {
+    return failure.code() == postgres::errc::connection_lost ||
+           failure.code() == postgres::errc::commit_unknown ||
+           failure.code() == postgres::errc::no_reply;
+  } catch (...) {
+    return false;
+  }
+}
+
+std::string too_large_result(std::string_view result) {
+  return "a result of " + std::to_string(result.size()) + " bytes; " +
+         std::to_string(queue::max_payload) + " are allowed";
+}
+
 /// Whether the server has refused a statement because of what it says.
 bool is_refusal(const std::system_error& error) noexcept {
   if (error.code() == errc::queue_full) return true;
@@ -132,14 +156,28 @@ worker_core::worker_core(postgres::client& db, worker_options options)
 
 worker_core::~worker_core() = default;
 
-void worker_core::add(std::string kind, type_erased_handler handler,
-                      const handler_options& options) {
+worker_core::handled_kind& worker_core::add_kind(std::string kind, const handler_options& options) {
   if (has_run_) throw std::logic_error("work::worker: handle() after run()");
   if (kind.empty() || kind.size() > 200) refuse("a kind has 1 to 200 bytes");
   if (find_kind(kind) != nullptr) refuse("a second handler for \"" + kind + "\"");
   if (options.max_running < 1) refuse("max_running of less than 1 for \"" + kind + "\"");
   if (options.time_limit <= duration::zero()) refuse("no time_limit for \"" + kind + "\"");
-  kinds_.push_back({std::move(kind), std::move(handler), options});
+  return kinds_.emplace_back(handled_kind{.name = std::move(kind), .options = options});
+}
+
+void worker_core::add(std::string kind, type_erased_handler handler,
+                      const handler_options& options) {
+  add_kind(std::move(kind), options).handler = std::move(handler);
+}
+
+void worker_core::add(std::string kind, type_erased_transaction_handler handler,
+                      const transaction_handler_options& options) {
+  if (options.max_jobs < 1) refuse("max_jobs of less than 1 for \"" + kind + "\"");
+  handled_kind& added = add_kind(std::move(kind), {.max_running = options.max_running,
+                                                   .time_limit = options.time_limit,
+                                                   .delay = options.delay});
+  added.transaction_handler = std::move(handler);
+  added.max_jobs = options.max_jobs;
 }
 
 task<> worker_core::run() {
@@ -261,6 +299,7 @@ task<> worker_core::take(const free_slots& slots) {
 
   bool has_new_announcement = false;
   for (handled_kind& kind : kinds_) {
+    kind.taken.clear();  // an earlier take may have failed on the way
     const auto asked = std::ranges::find(slots.kinds, kind.name) - slots.kinds.begin();
     const auto index = static_cast<std::size_t>(asked);
     const std::int32_t limit = index < slots.limits.size() ? slots.limits[index] : 0;
@@ -278,12 +317,23 @@ task<> worker_core::take(const free_slots& slots) {
       due_ms = row.due_ms;
       continue;
     }
-    if (handled_kind* const kind = find_kind(*row.kind); kind != nullptr) {
-      start_job(*kind, {*row.id, std::move(*row.kind), row.attempt.value_or(0),
-                        row.failures.value_or(0), row.max_attempts.value_or(1), row.time_limit_ms,
-                        std::move(row.payload).value_or(""), std::move(row.key).value_or("")});
+    handled_kind* const kind = find_kind(*row.kind);
+    if (kind == nullptr) continue;
+    taken_job taken{*row.id,
+                    std::move(*row.kind),
+                    row.attempt.value_or(0),
+                    row.failures.value_or(0),
+                    row.max_attempts.value_or(1),
+                    row.time_limit_ms,
+                    std::move(row.payload).value_or(""),
+                    std::move(row.key).value_or("")};
+    if (kind->max_jobs > 0) {
+      kind->taken.push_back(std::move(taken));
+    } else {
+      start_job(*kind, std::move(taken));
     }
   }
+  for (handled_kind& kind : kinds_) start_transactions(kind);
   plan_next_look(has_new_announcement, due_ms);
 }
 
@@ -363,7 +413,7 @@ void worker_core::start_job(handled_kind& kind, taken_job taken) {
   ++metrics_.taken;
 }
 
-task<> worker_core::run_job(std::list<job>::iterator current, handled_kind& kind) {
+task<> worker_core::run_job(running_job current, handled_kind& kind) {
   ended_attempt end{.worker = current->worker_,
                     .id = current->id(),
                     .attempt = current->attempt(),
@@ -388,18 +438,133 @@ task<> worker_core::run_job(std::list<job>::iterator current, handled_kind& kind
     error = std::current_exception();
   }
   if (error == nullptr && end.result.size() > queue::max_payload) {
-    error = std::make_exception_ptr(
-        permanent_failure("a result of " + std::to_string(end.result.size()) + " bytes; " +
-                          std::to_string(queue::max_payload) + " are allowed"));
+    error = std::make_exception_ptr(permanent_failure(too_large_result(end.result)));
   }
   if (error != nullptr) end = run_failed(*current, kind, error);
+  retire_job(current, kind, std::move(end));
+}
 
-  unreported_.push_back(std::move(end));
+void worker_core::retire_job(running_job current, handled_kind& kind,
+                             std::optional<ended_attempt> end) {
+  if (end) {
+    unreported_.push_back(std::move(*end));
+    has_ends_.set();
+  } else {
+    ++metrics_.finished;
+  }
   running_.erase(current);
   --kind.running;
-  has_ends_.set();
   changed_.set();
   progressed_.set();
+}
+
+// Running several jobs in a transaction.
+
+void worker_core::start_transactions(handled_kind& kind) {
+  std::span<taken_job> rest(kind.taken);
+  while (!rest.empty()) {
+    const std::size_t size = std::min(rest.size(), kind.max_jobs);
+    start_jobs(kind, rest.first(size));
+    rest = rest.subspan(size);
+  }
+  kind.taken.clear();
+}
+
+void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> taken) {
+  std::vector<running_job> started;
+  started.reserve(taken.size());
+  try {
+    for (taken_job& each : taken) {
+      running_.emplace_back(std::move(each), worker_);
+      started.push_back(std::prev(running_.end()));
+    }
+    handlers_->spawn(run_jobs(started, kind), "work: run jobs in a transaction");
+  } catch (...) {
+    for (const running_job& each : started) running_.erase(each);  // see start_job()
+    throw;
+  }
+  kind.running += taken.size();
+  metrics_.taken += taken.size();
+}
+
+task<> worker_core::run_jobs(std::vector<running_job> jobs, handled_kind& kind) {
+  const transaction_end common = co_await run_in_transaction(jobs, kind);
+  const bool is_split = common.error != nullptr && common.was_begun && jobs.size() > 1 &&
+                        !is_loss_of_connection(common.error);
+  for (const running_job& each : jobs) {
+    transaction_end end = common;
+    if (is_split && each->reason_ == stop_reason::none) {
+      end = co_await run_in_transaction(std::span(&each, 1), kind);
+    }
+    if (end.error == nullptr) {
+      retire_job(each, kind, std::nullopt);
+    } else if (end.was_begun || each->reason_ != stop_reason::none) {
+      retire_job(each, kind, run_failed(*each, kind, end.error));
+    } else {
+      // The database cannot be reached, which is no job's fault.
+      retire_job(each, kind,
+                 ended_attempt{.worker = each->worker_,
+                               .id = each->id(),
+                               .attempt = each->attempt(),
+                               .outcome = "released",
+                               .delay_ms = release_delay.count()});
+    }
+  }
+}
+
+task<worker_core::transaction_end> worker_core::run_in_transaction(
+    std::span<const running_job> jobs, handled_kind& kind) {
+  transaction_end end;
+  inplace_stop_source stop;
+  try {
+    std::vector<job*> together;
+    duration limit = duration::max();
+    for (const running_job& each : jobs) {
+      together.push_back(&*each);
+      const auto& own = each->taken_.time_limit_ms;
+      limit = std::min(limit, own ? duration(milliseconds{*own}) : kind.options.time_limit);
+    }
+    const auto body = [&](postgres::transaction& tx) {
+      return run_and_finish(together, kind, tx, end.was_begun);
+    };
+    for (job* const each : together) each->shared_stop_ = &stop;
+    auto stoppable = stop_when(db_.transaction(body), stop.get_token());
+    auto attempt = as_result(with_timeout(std::move(stoppable), limit));
+    const auto result = co_await std::move(attempt);
+    if (!result) end.error = result.error();
+  } catch (...) {
+    end.error = std::current_exception();
+  }
+  for (const running_job& each : jobs) each->shared_stop_ = nullptr;
+  co_return end;
+}
+
+task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kind,
+                                   postgres::transaction& tx, bool& was_begun) {
+  was_begun = false;  // in this repetition of the transaction
+  const worker_id worker = jobs.front()->worker_;
+  std::vector<job_id> ids;
+  std::vector<std::int32_t> attempts;
+  for (const job* const each : jobs) {
+    ids.push_back(each->id());
+    attempts.push_back(each->attempt());
+  }
+  co_await tx.execute("select work.limit_idle_time($1)", worker);
+  was_begun = true;
+  task<std::vector<std::string>> running = kind.transaction_handler(jobs, tx);
+  const std::vector<std::string> results = co_await std::move(running);
+  if (!results.empty() && results.size() != jobs.size()) {
+    throw permanent_failure(std::to_string(results.size()) + " results of " +
+                            std::to_string(jobs.size()) + " jobs");
+  }
+  std::vector<std::optional<std::span<const std::byte>>> stored(jobs.size());
+  for (std::size_t n = 0; n != results.size(); ++n) {
+    if (results[n].size() > queue::max_payload)
+      throw permanent_failure(too_large_result(results[n]));
+    stored[n] = std::as_bytes(std::span(results[n]));
+  }
+  co_await translated(
+      tx.execute("select work.finish_attempts($1, $2, $3, $4)", worker, ids, attempts, stored));
 }
 
 worker_core::ended_attempt worker_core::run_failed(const job& current, const handled_kind& kind,

@@ -8,6 +8,7 @@
 #include <gyre/engines/postgres/client.hpp>
 #include <gyre/engines/postgres/client_options.hpp>
 #include <gyre/engines/postgres/statement.hpp>
+#include <gyre/engines/postgres/transaction.hpp>
 #include <gyre/engines/work/job.hpp>
 #include <gyre/engines/work/worker_options.hpp>
 #include <gyre/sync/event.hpp>
@@ -21,6 +22,7 @@
 #include <exception>
 #include <list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,11 +30,14 @@
 namespace gyre::work::detail {
 
 using type_erased_handler = move_only_function<task<std::string>(job&)>;
+using type_erased_transaction_handler = move_only_function<task<std::vector<std::string>>(
+    std::span<job* const>, postgres::transaction&)>;
 
 /// Runs the jobs of a worker. Its coroutines:
 ///
 /// - take_jobs() takes as many jobs as there are free slots for, and sleeps when there are none;
 /// - run_job(), one for each job, runs a handler, and notes how it ended;
+/// - run_jobs(), one for several jobs, runs a handler in a transaction that ends them;
 /// - store_ends() stores these notes, as many as there are, with one statement at a time;
 /// - keep_lease() extends the lease, over a connection of its own;
 /// - watch_lease() stops the handlers when the lease has ended all the same;
@@ -40,9 +45,9 @@ using type_erased_handler = move_only_function<task<std::string>(job&)>;
 /// - keep_tables() takes over jobs, removes old rows, and submits the jobs of schedules;
 /// - hear_ready() and hear_stops() listen to notifications.
 ///
-/// The end of run(): no more jobs are taken (drain()); run_job()s end, after a time limit by a
-/// stop; store_ends() stores what there is; the other coroutines are stopped; the lease is given
-/// back.
+/// The end of run(): no more jobs are taken (drain()); run_job()s and run_jobs() end, after a time
+/// limit by a stop; store_ends() stores what there is; the other coroutines are stopped; the lease
+/// is given back.
 ///
 /// A lease that another worker has taken over (errc::attempt_taken_over) ends the registration: its
 /// handlers are stopped, the ends of its jobs dropped, and take_jobs() registers again. Jobs know
@@ -55,6 +60,8 @@ class worker_core {
   ~worker_core();
 
   void add(std::string kind, type_erased_handler handler, const handler_options& options);
+  void add(std::string kind, type_erased_transaction_handler handler,
+           const transaction_handler_options& options);
   task<> run();
   void drain() noexcept;
   [[nodiscard]] worker_metrics metrics() const;
@@ -62,8 +69,11 @@ class worker_core {
  private:
   struct handled_kind {
     std::string name;
-    type_erased_handler handler;
     handler_options options;
+    type_erased_handler handler = {};
+    type_erased_transaction_handler transaction_handler = {};
+    std::size_t max_jobs = 0;           // of a transaction; 0: `handler` runs each job by itself
+    std::vector<taken_job> taken = {};  // whose transaction has yet to begin
     std::size_t running = 0;
     bool may_be_ready = true;   // false after a take that found fewer jobs than slots
     bool is_notified = false;   // since the last take was sent
@@ -78,6 +88,12 @@ class worker_core {
     std::string result = {};
     std::optional<std::string> error = {};
     std::int64_t delay_ms = 0;
+  };
+  using running_job = std::list<job>::iterator;
+  /// How a transaction of jobs ended.
+  struct transaction_end {
+    std::exception_ptr error;  // null: it was committed
+    bool was_begun = false;    // by a statement, so that the error may be a job's fault
   };
   struct free_slots {
     std::vector<std::string_view> kinds;
@@ -97,7 +113,16 @@ class worker_core {
   void plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms);
   task<> wait_for_work();
   void start_job(handled_kind& kind, taken_job taken);
-  task<> run_job(std::list<job>::iterator current, handled_kind& kind);
+  task<> run_job(running_job current, handled_kind& kind);
+  void start_transactions(handled_kind& kind);
+  void start_jobs(handled_kind& kind, std::span<taken_job> taken);
+  task<> run_jobs(std::vector<running_job> jobs, handled_kind& kind);
+  task<transaction_end> run_in_transaction(std::span<const running_job> jobs, handled_kind& kind);
+  /// The body of the transaction.
+  task<> run_and_finish(std::span<job* const> jobs, handled_kind& kind, postgres::transaction& tx,
+                        bool& was_begun);
+  /// Frees the job's slot. `end`: what is to be stored; none: a transaction has stored it.
+  void retire_job(running_job current, handled_kind& kind, std::optional<ended_attempt> end);
   ended_attempt run_failed(const job& current, const handled_kind& kind,
                            const std::exception_ptr& error);
 
@@ -128,6 +153,8 @@ class worker_core {
   [[nodiscard]] postgres::client_options lease_client_options() const;
   [[nodiscard]] duration tick() const noexcept;
   [[nodiscard]] steady_time now() const noexcept { return timers_->now(); }
+  /// Checks the options.
+  handled_kind& add_kind(std::string kind, const handler_options& options);
   [[nodiscard]] handled_kind* find_kind(std::string_view name) noexcept;
 
   postgres::client& db_;
