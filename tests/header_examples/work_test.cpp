@@ -137,9 +137,9 @@ gyre::task<> example_of_makes_an_effect_once(gyre::postgres::client& db) {
 
 gyre::task<> example_of_runs_jobs_in_a_transaction(gyre::postgres::client& db) {
   co_await db.execute("create table visit (page text)");
-  gyre::work::queue jobs(db);
-  const std::vector<gyre::work::new_job> pages = {{.payload = "/"}, {.payload = "/about"}};
-  co_await jobs.submit_many(db, "visit", pages);
+  gyre::work::queue queue(db);
+  const std::vector<gyre::work::new_job> visits = {{.payload = "/"}, {.payload = "/about"}};
+  co_await queue.submit_many(db, "visit", visits);
   gyre::work::worker worker(db);
   const auto serve = [&]() -> gyre::task<> {
     const auto visit = [](auto jobs, gyre::postgres::transaction& tx) -> gyre::task<> {
