@@ -60,6 +60,9 @@ struct postgres_settings {
   std::string certificate = {};
   std::string key = {};
   std::string client_authorities = {};
+  /// Keeps the data on a disk, and waits for it at each commit (fsync), as servers in production
+  /// do. Otherwise the data is in memory, if there is room.
+  bool is_on_disk = false;
 };
 
 /// Runs `postgres`, which tools/setup installs, with an empty database. It listens on a Unix socket
@@ -97,6 +100,18 @@ class postgres_server {
   static const char* user() noexcept { return "postgres"; }
   static const char* database() noexcept { return "postgres"; }
   std::string log() const { return folder_.content("log"); }
+  /// The postmaster and the processes that it has started; none after kill().
+  std::vector<int> processes() const {
+    std::vector<int> found;
+    if (!process_ || process_->pid() <= 0) return found;
+    const int postmaster = process_->pid();
+    found.push_back(postmaster);
+    const std::string path =
+        "/proc/" + std::to_string(postmaster) + "/task/" + std::to_string(postmaster) + "/children";
+    std::ifstream children(path);
+    for (int each = 0; children >> each;) found.push_back(each);
+    return found;
+  }
 
   /// Kills all of its processes (SIGKILL).
   task<> kill() {
@@ -277,7 +292,7 @@ class postgres_server {
     set("unix_socket_directories=" + folder_.path());
     set(settings_.has_tcp ? "listen_addresses=127.0.0.1" : "listen_addresses=");
     set("port=" + std::to_string(settings_.has_tcp ? port_ : default_port));
-    set("fsync=off");
+    if (!settings_.is_on_disk) set("fsync=off");
     set("dynamic_shared_memory_type=mmap");  // files that remain are removed with the folder
     set("shared_buffers=8MB");
     set("jit=off");
@@ -285,19 +300,6 @@ class postgres_server {
     if (!settings_.client_authorities.empty()) set("ssl_ca_file=root.crt");
     for (const std::string& each : settings_.parameters) set(each);
     return as_owner(std::move(arguments));
-  }
-
-  /// The postmaster, and the processes that it has started.
-  std::vector<int> processes() const {
-    std::vector<int> found;
-    if (!process_ || process_->pid() <= 0) return found;
-    const int postmaster = process_->pid();
-    found.push_back(postmaster);
-    const std::string path =
-        "/proc/" + std::to_string(postmaster) + "/task/" + std::to_string(postmaster) + "/children";
-    std::ifstream children(path);
-    for (int each = 0; children >> each;) found.push_back(each);
-    return found;
   }
 
   // The signal is delivered a moment later than it is sent.
@@ -354,7 +356,8 @@ class postgres_server {
   const std::string programs_;
   const ::passwd* owner_ = nullptr;
   unique_fd guard_ = remove_unused_folders();
-  temporary_folder folder_{fast_folder() + folder_prefix};
+  temporary_folder folder_{(settings_.is_on_disk ? ::testing::TempDir() : fast_folder()) +
+                           folder_prefix};
   unique_fd usage_;
   unique_fd log_;
   int port_ = 0;
