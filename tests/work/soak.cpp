@@ -56,6 +56,7 @@ struct settings {
   std::int64_t max_waiting = 50'000;
   std::int64_t lease = 3000;
   std::int64_t max_jobs = 128;
+  std::int64_t max_kills = 1'000'000;  // of workers; and a tenth of that of servers
   bool is_on_disk = true;
 };
 
@@ -296,7 +297,7 @@ class soak {
   }
 
   task<> kill_workers() {
-    for (std::size_t n = 0;; ++n) {
+    for (std::size_t n = 0; killed_workers_ < limits_.max_kills; ++n) {
       co_await gyre::sleep_for(milliseconds{limits_.kill_worker});
       process& victim = workers_[n % workers_.size()];
       note_end(*victim);
@@ -308,7 +309,7 @@ class soak {
   }
   task<> kill_server() {
     auto next = std::chrono::steady_clock::now();
-    while (true) {
+    while (killed_servers_ < (limits_.max_kills + 9) / 10) {
       // From kill to kill, unless the server takes that long to recover: within a lease after a
       // restart no job of a dead worker is taken over.
       next = std::max(next + milliseconds{limits_.kill_server},
@@ -345,8 +346,8 @@ class soak {
   std::optional<double> slowest_rate_;
   double longest_pause_ = 0;
   const std::string load_ = load_averages();
-  int killed_workers_ = 0;
-  int killed_servers_ = 0;
+  std::int64_t killed_workers_ = 0;
+  std::int64_t killed_servers_ = 0;
 };
 
 settings read(const std::vector<std::string_view>& arguments) {
@@ -366,6 +367,8 @@ settings read(const std::vector<std::string_view>& arguments) {
       result.lease = std::max<std::int64_t>(value, 1000);
     } else if (arguments[n] == "--max-jobs") {
       result.max_jobs = value;
+    } else if (arguments[n] == "--max-kills") {
+      result.max_kills = value;
     } else if (arguments[n] == "--disk") {
       result.is_on_disk = value != 0;
     } else if (arguments[n] == "--max-waiting") {
