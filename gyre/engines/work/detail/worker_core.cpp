@@ -39,15 +39,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::int32_t schema_version = 1;
-/// When to look again after jobs of a kind were announced to be waited for: a transaction whose
-/// snapshot is older than the announcement does not notify. The last is poll_interval.
+/// The delays of the polls that follow the announcement that this worker waits for a kind: a
+/// transaction whose snapshot is older than the announcement does not notify. Later polls follow
+/// each other after poll_interval.
 constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseconds{50},
                                                      milliseconds{250}};
-/// When to look again for a due job that a transaction has locked. The delay doubles with each such
-/// look, up to poll_interval.
+/// The delay of the poll for a due job that a transaction has locked. Each poll that finds it locked
+/// doubles the delay, up to poll_interval.
 constexpr milliseconds first_blocked_look{5};
 constexpr seconds longest_tick{1};  // of the coroutines that keep the lease and the tables
-/// Until a job is taken again whose transaction could not begin.
+/// The delay before a job may be taken again whose transaction could not begin.
 constexpr milliseconds release_delay{1000};
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
@@ -202,7 +203,7 @@ task<> worker_core::run() {
   services.spawn(hear_ready(), "work: hear of ready jobs");
   services.spawn(hear_stops(), "work: hear of cancelled jobs");
   try {
-    co_await drained_.wait();
+    co_await drain_requested_.wait();
   } catch (const operation_cancelled&) {
     stop = std::current_exception();
     drain();
@@ -215,7 +216,7 @@ task<> worker_core::run() {
 
 void worker_core::drain() noexcept {
   is_draining_ = true;
-  drained_.set();
+  drain_requested_.set();
   changed_.set();
 }
 
@@ -527,7 +528,10 @@ task<worker_core::transaction_end> worker_core::run_in_transaction(
     const auto body = [&](postgres::transaction& tx) {
       return run_and_finish(together, kind, tx, end.was_begun);
     };
-    for (job* const each : together) each->shared_stop_ = &stop;
+    for (job* const each : together) {
+      each->shared_stop_ = &stop;
+      if (each->reason_ != stop_reason::none) stop.request_stop();
+    }
     auto stoppable = stop_when(db_.transaction(body), stop.get_token());
     auto attempt = as_result(with_timeout(std::move(stoppable), limit));
     const auto result = co_await std::move(attempt);
@@ -835,7 +839,7 @@ task<> worker_core::hear_stops() {
 
 task<> worker_core::end_orderly(async_scope& services, async_scope& taking) {
   const auto wait_for_takes = [&]() -> task<> { co_await taking.join(); };
-  // The server may hang. Beyond the time a statement that is under way is stopped.
+  // The server may hang: statements that are still under way after drain_timeout are stopped.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_takes(), options_.drain_timeout)));
   co_await end_handlers();
   const auto wait_for_store = [this]() -> task<> {
@@ -885,7 +889,7 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
     }
     const duration delay = statement_delay.jittered_delay(++failures, random_) + milliseconds{20};
     if (ends_with_draining) {
-      static_cast<void>(co_await as_expected(with_timeout(drained_.wait(), delay)));
+      static_cast<void>(co_await as_expected(with_timeout(drain_requested_.wait(), delay)));
     } else {
       co_await sleep_for(delay);
     }

@@ -183,7 +183,7 @@ class worker_core {
   bool has_run_ = false;
   bool is_draining_ = false;
   std::exception_ptr fatal_;
-  manual_reset_event drained_;   // set when draining begins
+  manual_reset_event drain_requested_;
   auto_reset_event registered_;  // for watch_lease()
   auto_reset_event changed_;     // for take_jobs(): slots, jobs, the registration, or draining
   auto_reset_event has_ends_;    // for store_ends()
