@@ -3,18 +3,16 @@
 
 #include <lab/harness/contender.hpp>
 #include <lab/harness/engines/engine_process.hpp>
+#include <lab/harness/engines/postgres_session.hpp>
 #include <lab/harness/network/socket.hpp>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <string_view>
@@ -42,59 +40,10 @@ fs::path find_programs() {
   return newest;
 }
 
-// A connection that speaks as little of the protocol as the lab needs.
-class bare_session {
- public:
-  explicit bare_session(const std::string& socket) : connection_(bare_connection::to_unix(socket)) {
-    std::string startup;
-    append_number(startup, 3 << 16);  // the protocol's version 3.0
-    for (const char* const word :
-         {"user", postgres_server::user, "database", postgres_server::database}) {
-      startup.append(word).push_back('\0');
-    }
-    startup.push_back('\0');
-    send("", startup);
-    await_ready();
-  }
-
-  void run(const std::string& statements) {
-    send("Q", statements + '\0');
-    await_ready();
-  }
-
- private:
-  static void append_number(std::string& bytes, std::uint32_t number) {
-    const std::uint32_t on_network = htonl(number);
-    bytes.append(reinterpret_cast<const char*>(&on_network), sizeof on_network);
-  }
-
-  void send(std::string message, const std::string& body) {
-    append_number(message, static_cast<std::uint32_t>(body.size() + sizeof(std::uint32_t)));
-    connection_.send(message + body);
-  }
-
-  // Reads up to ReadyForQuery.
-  void await_ready() {
-    constexpr char error = 'E';
-    constexpr char ready = 'Z';
-    for (char kind = 0; kind != ready;) {
-      const std::string head = connection_.receive_exactly(1 + sizeof(std::uint32_t));
-      kind = head[0];
-      std::uint32_t size = 0;
-      std::memcpy(&size, head.data() + 1, sizeof size);
-      std::string body = connection_.receive_exactly(ntohl(size) - sizeof size);
-      if (kind != error) continue;
-      std::ranges::replace(body, '\0', ' ');
-      throw std::runtime_error("PostgreSQL: " + body);
-    }
-  }
-
-  bare_connection connection_;
-};
-
 }  // namespace
 
-postgres_server::postgres_server(const item_set& items, const std::vector<unsigned>& cpus) {
+postgres_server::postgres_server(const item_set& items, const std::vector<unsigned>& cpus,
+                                 const std::vector<std::string>& settings) {
   const fs::path programs = find_programs();
   if (geteuid() == 0) {
     if (!has_user(user)) throw cannot_run("there is no user \"postgres\" to run PostgreSQL as");
@@ -127,33 +76,20 @@ postgres_server::postgres_server(const item_set& items, const std::vector<unsign
       throw std::runtime_error("initdb failed, status " + std::to_string(exit_status));
     fs::rename(fresh, data);
   }
-  process_ = start_program({.words = {programs / "postgres",
-                                      "-D",
-                                      data,
-                                      "-k",
-                                      folder_.path(),
-                                      "-c",
-                                      "listen_addresses=",
-                                      "-c",
-                                      "fsync=off",
-                                      "-c",
-                                      "synchronous_commit=off",
-                                      "-c",
-                                      "full_page_writes=off",
-                                      "-c",
-                                      "autovacuum=off",
-                                      "-c",
-                                      "jit=off",
-                                      "-c",
-                                      "max_connections=200",
-                                      "-c",
-                                      "log_min_messages=fatal"},
-                            .cpus = cpus,
-                            .user = owner_,
-                            .output = log,
-                            .death_signal = SIGQUIT});
-  await_ready(process_, "postgres", log,
-              [this] { bare_session(folder_.path() + "/.s.PGSQL.5432"); });
+  std::vector<std::string> words = {programs / "postgres", "-D", data, "-k", folder_.path()};
+  for (const std::string_view fixed :
+       {"listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
+        "autovacuum=off", "jit=off", "max_connections=200", "log_min_messages=fatal"}) {
+    words.emplace_back("-c");
+    words.emplace_back(fixed);
+  }
+  for (const std::string& each : settings) {
+    words.emplace_back("-c");
+    words.push_back(each);
+  }
+  process_ = start_program(
+      {.words = words, .cpus = cpus, .user = owner_, .output = log, .death_signal = SIGQUIT});
+  await_ready(process_, "postgres", log, [this] { postgres_session(host(), database); });
   try {
     load(items);
   } catch (...) {
@@ -168,7 +104,8 @@ postgres_server::~postgres_server() {
 }
 
 void postgres_server::load(const item_set& items) const {
-  bare_session session(folder_.path() + "/.s.PGSQL.5432");
+  if (items.count() == 0) return;
+  postgres_session session(host(), database);
   session.run(
       "set client_min_messages = error; drop table if exists item;"
       "create table item (id integer primary key, name text not null)");

@@ -23,8 +23,10 @@ namespace lab::engines {
 /// and with this process.
 class postgres_server {
  public:
+  /// `items`: if there are none, there is no table. `settings`: further ones, as "jit=on".
   /// Errors: throws cannot_run without PostgreSQL, and std::runtime_error.
-  postgres_server(const item_set& items, const std::vector<unsigned>& cpus);
+  postgres_server(const item_set& items, const std::vector<unsigned>& cpus,
+                  const std::vector<std::string>& settings = {});
   postgres_server(const postgres_server&) = delete;
   postgres_server& operator=(const postgres_server&) = delete;
   ~postgres_server();

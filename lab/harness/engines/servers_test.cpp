@@ -5,6 +5,7 @@
 #include <lab/harness/engines/item_set.hpp>
 #include <lab/harness/engines/nats_server.hpp>
 #include <lab/harness/engines/postgres_server.hpp>
+#include <lab/harness/engines/postgres_session.hpp>
 #include <lab/harness/engines/redis_server.hpp>
 #include <lab/harness/program.hpp>
 
@@ -77,6 +78,35 @@ TEST(PostgresServer, StartsAgainOnItsDatabases) {
     const postgres_server server(items(), {});
     EXPECT_TRUE(std::filesystem::exists(server.host() + "/.s.PGSQL.5432"));
     EXPECT_GT(server.used().memory_bytes, 0) << "of several processes";
+  }
+}
+
+TEST(PostgresServer, TakesSettings) {
+  const postgres_server server(item_set(0, item_set::smallest_value), {}, {"work_mem=7MB"});
+  postgres_session session(server.host(), postgres_server::database);
+  EXPECT_EQ(session.query("show work_mem"), "7MB");
+}
+
+TEST(PostgresSession, GivesTheFirstColumnOfTheLastRow) {
+  const postgres_server server(items(), {});
+  postgres_session session(server.host(), postgres_server::database);
+  EXPECT_EQ(session.query("select id, name from item order by id"), "99");
+  EXPECT_EQ(session.query_number("select 1; select 2.5"), 2.5);
+  EXPECT_EQ(session.query("select null"), "");
+  EXPECT_EQ(session.query("select from item where id = 0"), "");
+  EXPECT_EQ(session.query("select id from item where id < 0"), "");
+  EXPECT_THROW(session.query_number("select 'word'"), std::runtime_error);
+}
+
+TEST(PostgresSession, ErrorsOfTheServerAreThrown) {
+  const postgres_server server(items(), {});
+  EXPECT_THROW(postgres_session(server.host(), "no_such_database"), std::runtime_error);
+  postgres_session session(server.host(), postgres_server::database);
+  try {
+    session.run("select no_such_column from item");
+    FAIL() << "is executed";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("no_such_column"), std::string::npos);
   }
 }
 
