@@ -21,6 +21,8 @@
 #   gyre_deps::hiredis, redis_plus_plus, libpq, libpqxx, cnats
 #                               clients of Redis, PostgreSQL and NATS, where they are installed
 #   gyre_deps::nginx, go, hyper programs, where they are installed: NAME_PROGRAM
+#   gyre_deps::procrastinate, pgqueuer
+#                               packages of Python, where tools/setup has installed them
 #   gyre_deps::sqlite3          SQLite >= 3.38, for an example
 #   gyre_deps::nlohmann_json    JSON for Modern C++ >= 3.11, without which gyre::nats is left out
 #   gyre_deps::tbb              oneTBB
@@ -152,6 +154,16 @@ if(GYRE_BUILD_LAB)
   gyre_find_program(nginx nginx)
   gyre_find_program(go go)
   gyre_find_program(hyper gyre_lab_hyper_server)
+
+  # gyre_find_python_package(NAME): gyre_deps::NAME stands for a package in .venv.
+  function(gyre_find_python_package name)
+    file(GLOB found "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/${name}/__init__.py")
+    if(found AND NOT TARGET gyre_deps::${name})
+      add_library(gyre_deps::${name} INTERFACE IMPORTED GLOBAL)
+    endif()
+  endfunction()
+  gyre_find_python_package(procrastinate)
+  gyre_find_python_package(pgqueuer)
 
   # gyre_find_peer(NAME PACKAGE TARGET): gyre_deps::NAME is the TARGET of an installed PACKAGE. The
   # language version is set, as a package may test the compiler's coroutines.
