@@ -47,7 +47,7 @@ over = ["two"]
 at_least = 1.5
 """
 
-DATA = {"nats_request", "postgres_pipeline", "postgres_select", "redis_get"}
+DATA = {"nats_request", "postgres_pipeline", "postgres_select", "redis_get", "work_queue"}
 
 
 def load(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> experiments.Experiment:
