@@ -17,8 +17,10 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 namespace lab {
@@ -73,12 +75,30 @@ void remove_folder(const std::string& path) noexcept {
   std::filesystem::remove_all(path, ignored);
 }
 
+// The CPU time of the children that have ended, of which a server's sessions are some: fields of
+// /proc/PID/stat, in which a program's name ends with the last ')'.
+double seconds_of_ended_children(const std::string& folder) {
+  constexpr int fields_before = 13;  // from the name to cutime
+  std::ifstream file(folder + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int n = 0; n < fields_before; ++n) fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 void add_usage(pid_t process, network::usage& sum) {
   clockid_t clock = 0;
   timespec used{};
   if (clock_getcpuclockid(process, &clock) == 0) clock_gettime(clock, &used);
   sum.cpu_seconds += static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
   const std::string folder = "/proc/" + std::to_string(process);
+  sum.cpu_seconds += seconds_of_ended_children(folder);
   std::ifstream status(folder + "/status");
   for (std::string word; status >> word;) {
     std::uint64_t kibibytes = 0;

@@ -35,8 +35,9 @@ bool has_user(const std::string& user);
 /// Errors: throws std::system_error.
 void give_to_user(const std::string& path, const std::string& user);
 
-/// The CPU time and memory that a process and its children have used. The shared memory of several
-/// processes counts for each.
+/// The CPU time and memory that a process and its children have used. The CPU time of children that
+/// have ended counts too, in steps of some milliseconds. The shared memory of several processes
+/// counts for each.
 network::usage used_by(pid_t process);
 
 /// A temporary folder, which is removed with all its files.

@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -139,6 +140,26 @@ TEST(Program, UsageCountsChildren) {
       "(n=0; while [ $n -lt 5000000 ]; do n=$((n + 1)); done) & wait";
   const pid_t process = start_program({.words = {"sh", "-c", script}});
   while (used_by(process).cpu_seconds < 0.1) std::this_thread::yield();
+  end_process(process, SIGTERM);
+}
+
+TEST(Program, UsageCountsEndedChildren) {
+  // The child counts and ends; its parent then waits for a program that sleeps.
+  const char* const script =
+      "trap 'kill $!' TERM;"
+      "(n=0; while [ $n -lt 100000 ]; do n=$((n + 1)); done); sleep 1000 & wait";
+  const pid_t process = start_program({.words = {"sh", "-c", script}});
+  const std::string children =
+      "/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children";
+  const auto sleeps = [&children] {
+    pid_t child = 0;
+    std::string name;
+    std::ifstream(children) >> child;
+    std::ifstream("/proc/" + std::to_string(child) + "/comm") >> name;
+    return name == "sleep";
+  };
+  while (!sleeps()) std::this_thread::yield();
+  EXPECT_GT(used_by(process).cpu_seconds, 0.02);
   end_process(process, SIGTERM);
 }
 
