@@ -87,16 +87,16 @@ class tcp_client::core final : public client_settings,
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
  private:
-  void connection_begins(tcp_connection& connection) override;
-  void connection_ends(tcp_connection& connection) noexcept override;
-  void connection_gone() override;
+  void on_connection_begun(tcp_connection& connection) override;
+  void on_connection_ended(tcp_connection& connection) noexcept override;
+  void on_connection_gone() override;
   void close_others() noexcept override {
     reset_target();
     own_names_.reset();
   }
 
   void run_commands();
-  void attempt_failed(std::error_code reason);
+  void on_attempt_failed(std::error_code reason);
   void print_failure(std::error_code reason) const noexcept;
   bool is_connected_to_target() const noexcept {
     return is_wanted_ && connection_ != nullptr && connection_->can_send();
@@ -105,7 +105,7 @@ class tcp_client::core final : public client_settings,
   void look_up_target();
   resolver& names_of_target();
   detail::attempt_settings attempt_settings() const;
-  void attempt_ended();
+  void on_attempt_ended();
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;
   void reset_target() noexcept;
@@ -236,7 +236,7 @@ void tcp_client::core::attempt() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   attempts_.add(1);
-  race_.emplace(loop(), attempt_settings(), [this] { attempt_ended(); });
+  race_.emplace(loop(), attempt_settings(), [this] { on_attempt_ended(); });
   if (target_.is_name()) return look_up_target();
   race_->add({&*target_.direct, 1});
   race_->end_of_candidates();
@@ -292,18 +292,18 @@ void tcp_client::core::end_lookups() noexcept {
   all_addresses_.cancel();
 }
 
-void tcp_client::core::attempt_ended() {
+void tcp_client::core::on_attempt_ended() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   auto outcome = race_->take_result();
   end_lookups();
   race_.reset();
-  if (!outcome) return attempt_failed(outcome.error());
+  if (!outcome) return on_attempt_failed(outcome.error());
   failures_ = 0;
   succeeded_.add(1);
   const bool is_adopted = adopt(outcome->stream.release(), outcome->peer, succeeded_.get(),
                                 std::move(outcome->protocol));
-  if (!is_adopted && passing) attempt_failed(detail::no_memory());
+  if (!is_adopted && passing) on_attempt_failed(detail::no_memory());
 }
 
 void tcp_client::core::attempt_later() {
@@ -317,7 +317,7 @@ std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
   return backoff.jittered_delay(fruitless_, random_);
 }
 
-void tcp_client::core::attempt_failed(std::error_code reason) {
+void tcp_client::core::on_attempt_failed(std::error_code reason) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   failed_.add(1);
@@ -338,19 +338,19 @@ void tcp_client::core::attempt_failed(std::error_code reason) {
   retry_if_wanted();
 }
 
-void tcp_client::core::connection_begins(tcp_connection& connection) {
+void tcp_client::core::on_connection_begun(tcp_connection& connection) {
   connection_ = &connection;
   is_connected_.set(1);
   if (!kept_.empty()) connection.send(std::exchange(kept_, io::buffer()));
 }
 
-void tcp_client::core::connection_ends(tcp_connection& connection) noexcept {
+void tcp_client::core::on_connection_ended(tcp_connection& connection) noexcept {
   fruitless_ = connection.metrics().bytes_received > 0 ? 1 : fruitless_ + 1;
   connection_ = nullptr;
   is_connected_.set(0);
 }
 
-void tcp_client::core::connection_gone() {
+void tcp_client::core::on_connection_gone() {
   if (!is_wanted_ || connection_ != nullptr || race_) return;
   if (retry_ && retry_->active()) return;
   if (std::exchange(reconnect_at_once_, false)) {

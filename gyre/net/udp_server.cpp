@@ -149,7 +149,7 @@ class udp_port final : public udp_server::channel {
   void deliver_rest();
   void flush() noexcept;
   std::span<mmsghdr> describe_unsent() noexcept;
-  void sent(io::result result) noexcept;
+  void record_sent(io::result result) noexcept;
   void close() noexcept;
   void close_when_done();
 
@@ -277,12 +277,12 @@ void udp_port::flush() noexcept {
     }
     const std::span<mmsghdr> unsent = describe_unsent();
     if (draining_.next().peer.is_unix()) {
-      sent(detail::system::send_without_waiting(fd(), unsent));
+      record_sent(detail::system::send_without_waiting(fd(), unsent));
       continue;
     }
     open_->sending.messages = unsent;
     const std::optional<io::result> result = open_->descriptor.start(open_->sending);
-    if (result) sent(*result);
+    if (result) record_sent(*result);
   }
 }
 
@@ -302,13 +302,13 @@ void udp_port::on_sent(io::request& request, io::result result) {
   udp_port& self = *static_cast<send_some&>(request).self;
   const callback_gate::pass passing(self.gate_);
   if (!passing) return;
-  self.sent(result);
+  self.record_sent(result);
   self.flush();
   if (self.is_stopping_) self.close_when_done();
 }
 
 // Notes the result of sending; an error is that of the first unsent reply, which is dropped.
-void udp_port::sent(io::result result) noexcept {
+void udp_port::record_sent(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_ : errors_).add(1);
     ++draining_.sent;

@@ -35,7 +35,7 @@ class running_task final : started_task<running_task<Handler>> {
  private:
   friend started_task<running_task>;
 
-  void work_ended() noexcept;
+  void on_work_ended() noexcept;
 
   [[no_unique_address]] Handler on_error_;
 };
@@ -91,7 +91,7 @@ class posted_task final : operation {
 };
 
 template <class Handler>
-void running_task<Handler>::work_ended() noexcept {
+void running_task<Handler>::on_work_ended() noexcept {
   if (std::exception_ptr error = this->take_error()) {
     if (on_error_) {
       on_error_(error_outside(std::move(error)));

@@ -301,7 +301,7 @@ task<> client_exchange::upload(upload_share share) {
 
 // Called when the coroutine of the upload is destroyed. The coroutine does not use the exchange
 // afterwards, so that the exchange may be destroyed here.
-void client_exchange::upload_ended() noexcept {
+void client_exchange::on_upload_ended() noexcept {
   if (!writer_.is_complete() && !upload_error_ && !stop_upload_.stop_requested()) {
     upload_error_ = gyre::detail::make_error(std::errc::operation_canceled);
   }

@@ -55,7 +55,7 @@ class client_exchange final : public byte_sink {
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
-  ~client_exchange() override = default;  // called by release() and upload_ended()
+  ~client_exchange() override = default;  // called by release() and on_upload_ended()
   /// Destroys `exchange`. While an upload runs, only stops the upload, whose end then destroys
   /// `exchange`.
   static void release(client_exchange* exchange) noexcept;
@@ -120,7 +120,7 @@ class client_exchange final : public byte_sink {
  private:
   using piece = std::optional<std::span<const std::byte>>;
 
-  // The reference of the upload's coroutine to the exchange. The destructor calls upload_ended(),
+  // The reference of the upload's coroutine to the exchange. The destructor calls on_upload_ended(),
   // even if the coroutine was destroyed before it began.
   class upload_share {
    public:
@@ -129,7 +129,7 @@ class client_exchange final : public byte_sink {
         : exchange_(std::exchange(other.exchange_, nullptr)) {}
     upload_share& operator=(upload_share&&) = delete;
     ~upload_share() {
-      if (exchange_ != nullptr) exchange_->upload_ended();
+      if (exchange_ != nullptr) exchange_->on_upload_ended();
     }
     client_exchange* operator->() const noexcept { return exchange_; }
 
@@ -152,7 +152,7 @@ class client_exchange final : public byte_sink {
   steady_time end_of_gap() const noexcept;
   void begin_upload();
   static task<> upload(upload_share share);
-  void upload_ended() noexcept;
+  void on_upload_ended() noexcept;
   void release_request() noexcept;
   task<> finish_upload();
   task<bool> server_closes();
@@ -187,8 +187,8 @@ class client_exchange final : public byte_sink {
   manual_reset_event upload_ended_{true};  // not set while the upload runs
   std::exception_ptr upload_error_;
   bool keeps_request_ = true;  // whether another attempt may need the request
-  bool is_orphaned_ = false;   // whether the response was destroyed: upload_ended() destroys this
-  bool was_cut_ = false;       // whether an earlier request was cut short: see note_cut_request()
+  bool is_orphaned_ = false;  // whether the response was destroyed: on_upload_ended() destroys this
+  bool was_cut_ = false;      // whether an earlier request was cut short: see note_cut_request()
 };
 
 }  // namespace gyre::http::detail

@@ -104,7 +104,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
 
    private:
     friend base;
-    void work_ended() noexcept { owner_.on_coroutine_ended(); }
+    void on_work_ended() noexcept { owner_.on_coroutine_ended(); }
 
     exchange& owner_;
   };

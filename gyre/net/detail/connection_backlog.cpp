@@ -22,10 +22,10 @@ std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcep
 }  // namespace
 
 connection_backlog::connection_backlog(connection_io& owner) noexcept
-    : writing(owner, {}, &on_done<&connection_output::written>),
-      timer(owner, &on_expired<&connection_closing::timer_expired>),
-      message_timer(owner, &on_expired<&connection_input::message_timer_expired>),
-      write_timer(owner, &on_expired<&connection_output::write_timer_expired>) {}
+    : writing(owner, {}, &on_done<&connection_output::on_written>),
+      timer(owner, &on_expired<&connection_closing::on_timer_expired>),
+      message_timer(owner, &on_expired<&connection_input::on_message_timer_expired>),
+      write_timer(owner, &on_expired<&connection_output::on_write_timer_expired>) {}
 
 std::span<iovec> connection_backlog::next_output() noexcept {
   const std::span<iovec> filled = std::span(pieces).first(output.gather(pieces));

@@ -100,7 +100,7 @@ void connection_closing::linger() noexcept {
 // with unread input. The response is still in the kernel, and the connection ends when all of it
 // was read. If the peer of a Unix socket has shut down only one direction, reading does not end;
 // then the timer ends the connection.
-void connection_closing::sending_failed(std::error_code reason) noexcept {
+void connection_closing::on_sending_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   self.resume(connection_input::pauser::output);
   const bool is_open = phase_ == connection_phase::open;
@@ -169,10 +169,10 @@ void connection_closing::limit_closing(duration timeout, duration limit) {
   }
 }
 
-void connection_closing::timer_expired() {
+void connection_closing::on_timer_expired() {
   connection_io& self = whole_of(*this);
   if (has_failed()) return end(failure(), connection_end::in_order);
-  if (phase_ != connection_phase::open) return closing_timer_expired();
+  if (phase_ != connection_phase::open) return on_closing_timer_expired();
   progress_timer& timer = backlog_of(self)->timer;
   if (timer.stalled(self.bytes_received() + self.bytes_taken_by_peer())) {
     return end(io::errc::idle_timeout, connection_end::in_order);
@@ -180,7 +180,7 @@ void connection_closing::timer_expired() {
   start_timer(timer);
 }
 
-void connection_closing::closing_timer_expired() {
+void connection_closing::on_closing_timer_expired() {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
   event_loop& loop = self.loop();

@@ -44,7 +44,7 @@ class connection_closing {
   unique_fd leave(std::error_code reason) noexcept;
   /// Changes the phase from open to failed, in which only the peer's last bytes are awaited, or to
   /// ended if no bytes can come.
-  void sending_failed(std::error_code reason) noexcept;
+  void on_sending_failed(std::error_code reason) noexcept;
   /// Sends the FIN after all output, and closes the connection if the peer has ended, too.
   void end_sending() noexcept;
   /// Changes the phase from flushing to lingering, or to ended.
@@ -55,7 +55,7 @@ class connection_closing {
   /// Whether the limits of closing begin only after all output is sent.
   bool is_limited_when_sent() const noexcept { return limited_when_sent_; }
   void start_timer(progress_timer& timer);
-  void timer_expired();
+  void on_timer_expired();
 
  protected:
   explicit connection_closing(std::uint8_t idle_since) noexcept : idle_since_(idle_since) {}
@@ -64,7 +64,7 @@ class connection_closing {
  private:
   void begin_flushing() noexcept;
   void limit_closing(duration timeout, duration limit);
-  void closing_timer_expired();
+  void on_closing_timer_expired();
   void stop_timers() noexcept;
 
   connection_phase phase_ : 4 = connection_phase::open;

@@ -72,7 +72,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   list_.push_back(*connection);
   ++size_;
   start_idle_timer();
-  connection_begins(face_of(*connection));
+  on_connection_begun(face_of(*connection));
   beginning_ = connection;
   early_ = early;
   connection->begin();
@@ -162,7 +162,7 @@ bool connection_group::run_next_call() {
 void connection_group::finish(connection_io& connection, std::error_code reason) {
   const callback_gate::pass passing(gate_);
   if (!passing) return;  // release() frees the connection
-  connection_ends(face_of(connection));
+  on_connection_ended(face_of(connection));
   std::exception_ptr error;
   try {
     if (auto& closed = handlers_.closed) closed(face_of(connection), reason);
@@ -170,7 +170,7 @@ void connection_group::finish(connection_io& connection, std::error_code reason)
     error = std::current_exception();
   }
   remove(connection);
-  if (passing) connection_gone();
+  if (passing) on_connection_gone();
   if (error) std::rethrow_exception(error);
 }
 
@@ -225,7 +225,7 @@ void connection_group::drain(connection_io& connection) {
       return;
   }
   connection.set_drained();
-  connection_drained(face_of(connection));
+  on_connection_drained(face_of(connection));
 }
 
 // Whether the connection must deliver input before it counts as drained: bytes that have arrived,
@@ -257,14 +257,14 @@ void connection_group::close_all() noexcept {
 void connection_group::release(std::shared_ptr<connection_group> group,
                                gyre::detail::release_point point) noexcept {
   connection_group& self = *group;
-  const bool loop_goes_on = point != gyre::detail::release_point::loop_end;
+  const bool loop_continues = point != gyre::detail::release_point::loop_end;
   self.close_all();
   self.scheduled_.clear();
   self.ended_.clear();
   self.scheduled_now_ = self.ended_now_ = 0;
   while (!self.empty()) self.remove(self.list_.front());
   // run_operation_ is in the loop's inbox, so the group must live until it has run.
-  if (self.is_run_posted_ && loop_goes_on) self.release_.post(self.loop(), std::move(group));
+  if (self.is_run_posted_ && loop_continues) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {

@@ -85,7 +85,7 @@ class connection_group {
   /// aborts only the connection of its call; the first exception is thrown at the end.
   void for_each(const std::function<void(tcp_connection&)>& function);
 
-  /// Begins to call connection_drained() once for each connection, also for those that begin later,
+  /// Begins to call on_connection_drained() once for each connection, also for those that begin later,
   /// when all that has arrived for it was delivered. A new connection must first receive bytes, a
   /// connection with an incomplete message the rest of the message, and a paused connection must
   /// resume. A closing connection is drained at once.
@@ -147,10 +147,10 @@ class connection_group {
   static constexpr std::uint8_t idle_clock_per_timeout = 32;
   /// These functions are called before the `connected` handler, before the `closed` handler, after
   /// the connection has been freed, and when it is drained.
-  virtual void connection_begins(tcp_connection&) {}
-  virtual void connection_ends(tcp_connection&) noexcept {}
-  virtual void connection_gone() {}
-  virtual void connection_drained(tcp_connection&) {}
+  virtual void on_connection_begun(tcp_connection&) {}
+  virtual void on_connection_ended(tcp_connection&) noexcept {}
+  virtual void on_connection_gone() {}
+  virtual void on_connection_drained(tcp_connection&) {}
   void drain(connection_io& connection);
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
   io::shared_receive_request& receiving() noexcept { return receiving_; }

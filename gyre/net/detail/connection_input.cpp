@@ -41,11 +41,11 @@ void connection_input::start_receiving() noexcept {
 
 void connection_input::on_received(io::handle& source, io::result result) {
   auto& self = static_cast<connection_io&>(source);
-  from_loop(self, [&self, result] { self.connection_input::received(result); });
+  from_loop(self, [&self, result] { self.on_receive_result(result); });
 }
 
-void connection_input::received(io::result result) {
-  if (!result) return receiving_failed(result.error());
+void connection_input::on_receive_result(io::result result) {
+  if (!result) return on_receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();
   // `data` returns the memory after the message was handled, so that the next message uses the same
   // cache lines.
@@ -53,7 +53,7 @@ void connection_input::received(io::result result) {
   receive(data.bytes());
 }
 
-void connection_input::receiving_failed(std::error_code reason) noexcept {
+void connection_input::on_receiving_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   self.end(self.has_failed() ? self.failure() : reason, connection_end::in_order);
 }
@@ -155,7 +155,7 @@ void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
   self.start_timer(backlog.message_timer);
 }
 
-void connection_input::message_timer_expired() {
+void connection_input::on_message_timer_expired() {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
   if (!self.delivers() || backlog.rest.empty()) return;
@@ -282,7 +282,7 @@ std::vector<unique_fd> connection_input::take_fds() noexcept {
 }
 
 void connection_input::readable(io::result result) {
-  if (!result) return receiving_failed(result.error());
+  if (!result) return on_receiving_failed(result.error());
   receive_with_descriptors();
 }
 
@@ -294,7 +294,7 @@ void connection_input::receive_with_descriptors() {
   message.make_room();
   io::receive_message_request request(self, message.header, nullptr);
   const io::result outcome = self.group().io().attempt(request);
-  if (!outcome && !outcome.would_block()) return receiving_failed(outcome.error());
+  if (!outcome && !outcome.would_block()) return on_receiving_failed(outcome.error());
   if (outcome) {
     std::vector<unique_fd> fds = message.take();
     if (outcome.count() == 0) return on_peer_end();

@@ -43,7 +43,7 @@ class connection_input {
   void deliver_rest();
   void receive_with_descriptors();
   void readable(io::result result);
-  void message_timer_expired();
+  void on_message_timer_expired();
 
   void pause(pauser reason) noexcept;
   void resume(pausers reasons) noexcept;
@@ -62,11 +62,11 @@ class connection_input {
   ~connection_input() = default;
 
  private:
-  void received(io::result result);
+  void on_receive_result(io::result result);
   void deliver(std::span<const std::byte> bytes);
   void deliver_after_rest(std::span<const std::byte> bytes);
   void keep_rest(std::span<const std::byte> unconsumed);
-  void receiving_failed(std::error_code reason) noexcept;
+  void on_receiving_failed(std::error_code reason) noexcept;
   void on_peer_end();
   bool keep_descriptors(std::vector<unique_fd> descriptors);
 

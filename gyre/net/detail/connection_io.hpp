@@ -74,7 +74,7 @@ class connection_io : private intrusive_list_node,
   /// Called by the group: makes the due calls.
   void on_scheduled();
   bool is_scheduled() const noexcept { return scheduled_; }
-  /// Whether connection_drained() was called for the connection, or is being called; see
+  /// Whether on_connection_drained() was called for the connection, or is being called; see
   /// begin_to_drain().
   bool is_drained() const noexcept { return drained_; }
   void set_drained() noexcept { drained_ = true; }

@@ -71,7 +71,7 @@ std::size_t connection_output::send_now(io::request& request) noexcept {
   const io::result result = whole_of(*this).group().io().attempt(request);
   if (result.would_block()) return 0;
   if (!result) {
-    whole_of(*this).sending_failed(result.error());
+    whole_of(*this).on_sending_failed(result.error());
     return 0;
   }
   count_sent(result.count());
@@ -194,7 +194,7 @@ attached_output& connection_output::attached() {
   auto& attached = whole_of(*this).make_backlog().attached;
   if (attached == nullptr) {
     io::handle& socket = whole_of(*this);
-    attached = std::make_unique<attached_output>(socket, &on_done<&connection_output::written>);
+    attached = std::make_unique<attached_output>(socket, &on_done<&connection_output::on_written>);
   }
   return *attached;
 }
@@ -251,7 +251,7 @@ void connection_output::flush() noexcept {
     backlog.writing.pieces = backlog.next_output();
     const std::optional<io::result> result = self.group().io().start(backlog.writing);
     if (!result) return;
-    if (!*result) return self.sending_failed(result->error());
+    if (!*result) return self.on_sending_failed(result->error());
     consume(result->count());
   }
   all_is_sent();
@@ -277,7 +277,7 @@ bool connection_output::send_attachment() noexcept {
     const std::optional<io::result> result = self.group().io().start(attached.room);
     if (!result) return false;
     if (!*result) {
-      self.sending_failed(result->error());
+      self.on_sending_failed(result->error());
       return false;
     }
   }
@@ -292,8 +292,8 @@ void connection_output::all_is_sent() noexcept {
 
 // Called with the result of a request that writes, or that waits until the kernel can take more,
 // whose count is 0.
-void connection_output::written(io::result result) {
-  if (!result) return whole_of(*this).sending_failed(result.error());
+void connection_output::on_written(io::result result) {
+  if (!result) return whole_of(*this).on_sending_failed(result.error());
   whole_of(*this).has_layer() ? consume_sealed(result.count()) : consume(result.count());
   flush();
 }
@@ -336,7 +336,7 @@ void connection_output::watch() noexcept {
   self.start_timer(backlog.write_timer);
 }
 
-void connection_output::write_timer_expired() {
+void connection_output::on_write_timer_expired() {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
   if ((!self.delivers() && !self.is_limited_when_sent()) || pending_output() == 0) return;
@@ -451,7 +451,7 @@ void connection_output::flush_layered() {
       backlog.writing.pieces = std::span(backlog.pieces).first(1);
       const std::optional<io::result> result = self.group().io().start(backlog.writing);
       if (!result) return;
-      if (!*result) return self.sending_failed(result->error());
+      if (!*result) return self.on_sending_failed(result->error());
       consume_sealed(result->count());
     }
     bool has_progressed = false;

@@ -55,8 +55,8 @@ class connection_output {
   void stop() noexcept;
 
   // Called when requests complete and timers expire.
-  void written(io::result result);
-  void write_timer_expired();
+  void on_written(io::result result);
+  void on_write_timer_expired();
 
  protected:
   connection_output() noexcept = default;

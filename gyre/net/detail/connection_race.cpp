@@ -74,7 +74,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     discard();
     end(limit_error_);
   }
-  void work_ended() noexcept {
+  void on_work_ended() noexcept {
     limit_.cancel();
     const std::exception_ptr error = take_error();
     end(error ? code_of(error) : std::error_code());

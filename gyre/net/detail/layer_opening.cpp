@@ -37,7 +37,7 @@ std::error_code layer_opening::note_step(const layer& protocol) noexcept {
   return count_held(protocol.held_by_handshake()) ? std::error_code() : io::errc::memory_limit;
 }
 
-void layer_opening::work_ended() noexcept {
+void layer_opening::on_work_ended() noexcept {
   const std::exception_ptr error = take_error();
   result_ = error ? code_of(error) : std::error_code();
   end_timer_.start_after(duration::zero());

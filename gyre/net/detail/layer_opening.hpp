@@ -48,7 +48,7 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
   layer_opening(connection_group& group, core_ptr core, function callback);
 
   std::error_code note_step(const layer& protocol) noexcept override;
-  void work_ended() noexcept;
+  void on_work_ended() noexcept;
   bool count_held(std::size_t bytes) noexcept;
   void end();
 

@@ -9,7 +9,7 @@
 
 namespace gyre::net::detail {
 
-std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sending_failed) noexcept
+std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sending_error) noexcept
     try {
   constexpr std::size_t received_at_once = std::size_t{16} << 10;
   constexpr int max_reads = 16;
@@ -32,9 +32,9 @@ std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sendi
     if (!count || count.count() == 0) break;
     received->commit(count.count());
   }
-  return sending_failed;
+  return sending_error;
 } catch (const std::exception&) {
-  return sending_failed;
+  return sending_error;
 }
 
 }  // namespace gyre::net::detail

@@ -9,9 +9,9 @@
 
 namespace gyre::net::detail {
 
-/// Returns the error of a connection on which sending has failed with `sending_failed`: the peer's
+/// Returns the error of a connection on which sending has failed with `sending_error`: the peer's
 /// last message says more than a connection reset. Reads and drops the bytes that are left in the
 /// kernel, at most 256 KiB, without waiting.
-std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sending_failed) noexcept;
+std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sending_error) noexcept;
 
 }  // namespace gyre::net::detail

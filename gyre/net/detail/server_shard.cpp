@@ -83,7 +83,7 @@ class server_shard::acceptor {
     const auto pause = policy_.begin_pause(descriptor_.fd(), error.value());
     retry_.start_after(pause.length);
     start_or_cancel();
-    shard_.accepting_paused(error, pause);
+    shard_.on_accepting_paused(error, pause);
   }
 
   server_shard& shard_;
@@ -185,8 +185,8 @@ void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
   }
 }
 
-void server_shard::header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
-                                std::error_code reason) {
+void server_shard::on_header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
+                                   std::error_code reason) {
   if (reason) {
     connection.reset();
     return refuse_assigned();
@@ -196,7 +196,7 @@ void server_shard::header_ended(unique_fd connection, const endpoint& proxy, pro
   serve(std::move(connection), peer, layer.unread());
 }
 
-void server_shard::connection_begins(tcp_connection& connection) {
+void server_shard::on_connection_begun(tcp_connection& connection) {
   if (!proxy_header_) return;
   connection.context() = std::move(*proxy_header_);
   proxy_header_.reset();
@@ -265,7 +265,7 @@ void server_shard::open_layer(unique_fd connection, arriving&& arrival,
   try {
     entry.opening = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),
-        [this, &entry](std::error_code reason) { opening_ended(entry, reason); });
+        [this, &entry](std::error_code reason) { on_opening_ended(entry, reason); });
   } catch (...) {
     arriving_.pop_back();
     throw;
@@ -273,7 +273,7 @@ void server_shard::open_layer(unique_fd connection, arriving&& arrival,
   entry.opening->start();
 }
 
-void server_shard::opening_ended(arriving& arrival, std::error_code reason) {
+void server_shard::on_opening_ended(arriving& arrival, std::error_code reason) {
   unique_fd connection = arrival.opening->release();
   std::unique_ptr<layer> protocol = arrival.opening->take_layer();
   const endpoint peer = arrival.peer;
@@ -282,7 +282,7 @@ void server_shard::opening_ended(arriving& arrival, std::error_code reason) {
   arriving_.remove_if([&](const arriving& each) { return &each == &arrival; });
   const callback_gate::pass passing(gate());
   if (!passing) return;
-  if (proxy != nullptr) return header_ended(std::move(connection), peer, *proxy, reason);
+  if (proxy != nullptr) return on_header_ended(std::move(connection), peer, *proxy, reason);
   if (!reason) {
     proxy_header_ = std::move(header);
     return begin_connection(std::move(connection), peer, std::move(protocol));
@@ -322,7 +322,7 @@ void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
   refuse_assigned();
 }
 
-void server_shard::connection_ends(tcp_connection& connection) noexcept {
+void server_shard::on_connection_ended(tcp_connection& connection) noexcept {
   core_.address_limits_.release(connection.peer_endpoint());
 }
 
@@ -331,7 +331,7 @@ void server_shard::refuse_assigned() noexcept {
   release_assigned();
 }
 
-void server_shard::accepting_paused(std::error_code error, const accept_policy::pause& pause) {
+void server_shard::on_accepting_paused(std::error_code error, const accept_policy::pause& pause) {
   const callback_gate::pass passing(gate());
   core_.accept_errors_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(pause.refused, memory_order_relaxed);
@@ -343,7 +343,7 @@ void server_shard::release_assigned() noexcept {
   core_.release_slot();
 }
 
-void server_shard::connection_gone() { release_assigned(); }
+void server_shard::on_connection_gone() { release_assigned(); }
 
 // --- Its end ---
 
@@ -398,7 +398,7 @@ void server_shard::note_accepting_ended() noexcept {
   if (!std::exchange(has_accepting_ended_, true)) core_.finish_one();
 }
 
-void server_shard::connection_drained(tcp_connection& connection) {
+void server_shard::on_connection_drained(tcp_connection& connection) {
   if (auto& stopping = core_.handlers.stopping) return stopping(connection);
   const std::chrono::nanoseconds remaining = stop_by_ - std::min(stop_by_, loop().now());
   connection.close(remaining, remaining);

@@ -68,11 +68,11 @@ class server_shard final : public connection_group {
  private:
   class acceptor;
 
-  void accepting_paused(std::error_code error, const accept_policy::pause& pause);
-  void connection_begins(tcp_connection& connection) override;
-  void connection_ends(tcp_connection& connection) noexcept override;
-  void connection_gone() override;
-  void connection_drained(tcp_connection& connection) override;
+  void on_accepting_paused(std::error_code error, const accept_policy::pause& pause);
+  void on_connection_begun(tcp_connection& connection) override;
+  void on_connection_ended(tcp_connection& connection) noexcept override;
+  void on_connection_gone() override;
+  void on_connection_drained(tcp_connection& connection) override;
   // An accepted connection whose layer opens.
   struct arriving {
     endpoint peer;
@@ -82,9 +82,9 @@ class server_shard final : public connection_group {
   };
   void open_layer(unique_fd connection, arriving&& arrival, std::unique_ptr<layer> protocol);
   /// Called when the opening of a layer has ended; destroys `arrival`.
-  void opening_ended(arriving& arrival, std::error_code reason);
-  void header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
-                    std::error_code reason);
+  void on_opening_ended(arriving& arrival, std::error_code reason);
+  void on_header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
+                       std::error_code reason);
   /// `early`: bytes that came with the header of a proxy.
   void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
   bool admit(const endpoint& peer) noexcept;

@@ -79,7 +79,7 @@ void fork_join::keep_context(kept_contexts& kept, child& context) noexcept {
   if (kept.oldest == nullptr) kept.oldest = &context;
 }
 
-void fork_join::child_failed(const task_end& end) noexcept {
+void fork_join::on_child_failed(const task_end& end) noexcept {
   const task_end* none = nullptr;
   // relaxed: failed() is read after the last decrement of pending_, which orders it.
   if (failed_.compare_exchange_strong(none, &end, std::memory_order_relaxed) && stop_) {
@@ -112,7 +112,7 @@ std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {
   fork_join& join = *ended.join;
   ended.end->end_without_continuation();
   // The stop source exists until this child is counted below.
-  if (ended.end->failed()) join.child_failed(*ended.end);
+  if (ended.end->failed()) join.on_child_failed(*ended.end);
   executor* const end_executor = ended.where;
   // acquire and release: the decrement that reaches zero synchronises with all others, so that the
   // parent sees the results of all children.

@@ -168,7 +168,7 @@ class fork_join : protected child_set {
   /// Drops the children of `rest`, and stores the exception being handled. Called in an exception
   /// handler.
   void give_up(loop& rest) noexcept;
-  void child_failed(const task_end& end) noexcept;
+  void on_child_failed(const task_end& end) noexcept;
   /// Ends a share that has counted `events`. Returns true if all children have finished and this
   /// thread counted last; otherwise the join may have been destroyed.
   bool finish(const kept_contexts& kept, std::size_t events, std::size_t children) noexcept {

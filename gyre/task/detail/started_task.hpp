@@ -14,7 +14,7 @@
 namespace gyre::detail {
 
 /// The base of an `Owner`, and the context of the owner's coroutine. When the coroutine has ended,
-/// it calls the owner's `void work_ended() noexcept`, which may destroy the owner.
+/// it calls the owner's `void on_work_ended() noexcept`, which may destroy the owner.
 ///
 /// Thread-safety: used only on the thread of the coroutine's executor.
 /// Lifetime: the destructor destroys a coroutine that has not ended; the coroutine must allow that
@@ -38,7 +38,7 @@ class started_task : protected task_context {
   started_task(executor& target, task<T>&& work) noexcept : work_(std::move(work)) {
     where = &target;
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-      static_cast<Owner&>(static_cast<started_task&>(self)).work_ended();
+      static_cast<Owner&>(static_cast<started_task&>(self)).on_work_ended();
       return std::noop_coroutine();
     };
   }

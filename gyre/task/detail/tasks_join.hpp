@@ -378,7 +378,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
       --own_share.events;  // the end of the child is counted when it ends
     } else if (!take_end(*own_share.context)) [[unlikely]] {
-      this->child_failed(*own_share.context->end);
+      this->on_child_failed(*own_share.context->end);
       if constexpr (makes_tasks<Tasks>) {  // the task in the context holds the exception
         this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
       }
@@ -413,7 +413,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       });
       if (empty == nullptr) return this->give_up(rest);
       ++rest.next;
-      this->child_failed(*empty);
+      this->on_child_failed(*empty);
     }
   }
 
