@@ -181,8 +181,8 @@ class timer_wheel {
 
 template <class Expired>
 std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& expired) {
-  if (const tick present = ticks_ended_by(now); present < quiet_until_) [[likely]] {
-    seen_ = current_ = std::max(seen_, present);
+  if (const tick ended_ticks = ticks_ended_by(now); ended_ticks < quiet_until_) [[likely]] {
+    seen_ = current_ = std::max(seen_, ended_ticks);
     return 0;
   }
   forget_next();

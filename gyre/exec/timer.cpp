@@ -35,16 +35,16 @@ void timer::expire(timer_operation& operation) {
 // deadline.
 steady_time timer::next_deadline() const noexcept {
   const steady_time last_deadline = node_.deadline();
-  const steady_time present = loop_.now();
-  if (present < last_deadline) return detail::later(last_deadline, period_);
+  const steady_time current_time = loop_.now();
+  if (current_time < last_deadline) return detail::later(last_deadline, period_);
   // Unsigned, because the difference of two points in time may exceed the longest duration.
   const auto count = [](std::chrono::nanoseconds duration) {
     return static_cast<std::uint64_t>(duration.count());
   };
   const std::uint64_t lateness =
-      count(present.time_since_epoch()) - count(last_deadline.time_since_epoch());
+      count(current_time.time_since_epoch()) - count(last_deadline.time_since_epoch());
   const std::chrono::nanoseconds into_period(lateness % count(period_));
-  return detail::later(present, period_ - into_period);
+  return detail::later(current_time, period_ - into_period);
 }
 
 }  // namespace gyre

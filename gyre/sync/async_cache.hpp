@@ -202,7 +202,7 @@ class async_cache_core {
   template <class Loader>
   static task<value> load(std::shared_ptr<async_cache_core> self, identity key, Loader loader) {
     // Another load may have stored the value after the caller looked it up.
-    if (value present = self->peek(key)) co_return present;
+    if (value cached_value = self->peek(key)) co_return cached_value;
     attempt counted(*self);
     value loaded;
     if constexpr (awaitable<std::invoke_result_t<Loader&, const Key&>>) {

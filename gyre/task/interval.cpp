@@ -25,13 +25,13 @@ steady_time interval::next_due(steady_time previous, const timer_service& timers
                                bool is_late) const noexcept {
   const steady_time next = detail::later(previous, period_);
   if (missed_ == missed_ticks::burst) return next;
-  const steady_time present = timers.now();
-  const bool is_next_due = present >= next;
+  const steady_time current_time = timers.now();
+  const bool is_next_due = current_time >= next;
   if (missed_ == missed_ticks::delay) {
-    return is_late || is_next_due ? detail::later(present, period_) : next;
+    return is_late || is_next_due ? detail::later(current_time, period_) : next;
   }
   if (!is_next_due) return next;
-  const auto periods = (present - previous) / period_;
+  const auto periods = (current_time - previous) / period_;
   return detail::later(previous + periods * period_, period_);
 }
 

@@ -22,12 +22,12 @@ namespace gyre {
 namespace detail {
 namespace {
 
-live_task describe(const live_task_entry& entry, steady_time present) {
+live_task describe(const live_task_entry& entry, steady_time current_time) {
   live_task task{.name = entry.name() != nullptr ? entry.name() : "",
                  .peer = {},
                  .from = entry.from(),
                  .where = entry.where(),
-                 .age = std::max(present - entry.started(), std::chrono::nanoseconds(0)),
+                 .age = std::max(current_time - entry.started(), std::chrono::nanoseconds(0)),
                  .has_begun = entry.has_begun()};
   if (entry.details() != nullptr) entry.details()->describe(task);
   return task;
@@ -35,10 +35,10 @@ live_task describe(const live_task_entry& entry, steady_time present) {
 
 /// Calls `take(task)` for each recorded task, while its part is locked.
 void for_each_live_task(auto take) {
-  const steady_time present = monotonic_now();
+  const steady_time current_time = monotonic_now();
   for (live_task_record_part& part : live_task_record()) {
     const std::lock_guard lock(part.mutex);
-    for (const live_task_entry& each : part.entries) take(describe(each, present));
+    for (const live_task_entry& each : part.entries) take(describe(each, current_time));
   }
 }
 

@@ -17,17 +17,17 @@ namespace gyre::detail {
 class io_slice {
  public:
   explicit io_slice(std::chrono::nanoseconds length) noexcept : length_(length) {}
-  /// Begins the slice of a turn. `present` is the time, if the loop knows it.
-  void begin(steady_time present = steady_time::min()) noexcept {
-    began_ = last_look_ = present;
+  /// Begins the slice of a turn. `current_time` is the time, if the loop knows it.
+  void begin(steady_time current_time = steady_time::min()) noexcept {
+    began_ = last_look_ = current_time;
     stride_ = completions_to_look_ = 1;
     is_over_ = false;
   }
   /// Counts a completion. Returns whether the poller must now call look() instead of is_over().
   bool count_completion() noexcept { return --completions_to_look_ <= 0; }
-  /// Updates the slice with the time `present`. Returns whether the remaining completions must
+  /// Updates the slice with the time `current_time`. Returns whether the remaining completions must
   /// wait.
-  bool look(steady_time present) noexcept;
+  bool look(steady_time current_time) noexcept;
   /// Returns whether the last look() has found that the remaining completions must wait.
   bool is_over() const noexcept { return is_over_; }
   /// Ends the slice, after the turn's I/O.

@@ -81,9 +81,9 @@ bool wait_strategy::poll_busily(event_loop& loop, bool is_watching, steady_time 
   if (busy_poll_time_ <= std::chrono::nanoseconds::zero() || !busy_poll_.is_due()) return false;
   const steady_time give_up = later(loop.now(), busy_poll_time_);
   while (!loop.has_tasks() && !loop.stopped() && !(is_watching && loop.poll_for_io())) {
-    const steady_time present = loop.now();
-    if (present >= deadline) break;
-    if (present >= give_up) {
+    const steady_time current_time = loop.now();
+    if (current_time >= deadline) break;
+    if (current_time >= give_up) {
       busy_poll_.fail();
       return false;
     }

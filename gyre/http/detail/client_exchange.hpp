@@ -120,8 +120,8 @@ class client_exchange final : public byte_sink {
  private:
   using piece = std::optional<std::span<const std::byte>>;
 
-  // The reference of the upload's coroutine to the exchange. The destructor calls on_upload_ended(),
-  // even if the coroutine was destroyed before it began.
+  // The reference of the upload's coroutine to the exchange. The destructor calls
+  // on_upload_ended(), even if the coroutine was destroyed before it began.
   class upload_share {
    public:
     explicit upload_share(client_exchange& exchange) noexcept : exchange_(&exchange) {}

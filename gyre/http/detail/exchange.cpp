@@ -275,7 +275,7 @@ void exchange::leave_connection() noexcept {
   reset();
   shard.release(*this);
   core.end_work();
-  connection.exchange_ended(future);
+  connection.on_exchange_ended(future);
 }
 
 void exchange::reset() noexcept {
@@ -407,7 +407,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
   head_writer head(connection_->output(), result.fields_.text().size());
   head.put_status_line(status_);
   const handler_fields own_fields = head.put_fields(result.fields_);
-  if (!own_fields.has_date) head.put(shard_->date_line(connection_->present()));
+  if (!own_fields.has_date) head.put(shard_->date_line(connection_->current_time()));
   begin_body(result, own_fields);
   head.put_framing(writer_);
   // Closing the connection discards the rest of a request body that was not read to its end.

@@ -33,7 +33,7 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
   if (core_->is_draining()) shard_.stopping.request_stop();
 }
 
-steady_time server_connection::present() const noexcept {
+steady_time server_connection::current_time() const noexcept {
   return in_turn_ ? shard_.turn_begun : shard_.loop().now();
 }
 
@@ -203,7 +203,7 @@ void server_connection::run_handler() {
   current_->run();
 }
 
-void server_connection::exchange_ended(keep_alive future) noexcept {
+void server_connection::on_exchange_ended(keep_alive future) noexcept {
   current_ = nullptr;
   // The server may have begun to stop, or the peer may have ended its side, since the head was
   // sent.
@@ -218,7 +218,7 @@ void server_connection::exchange_ended(keep_alive future) noexcept {
     const duration limit = core_->options.timeouts.idle;
     clear_deadline();
     if (limit.count() != 0) {
-      set_deadline(gyre::detail::later(present(), limit));
+      set_deadline(gyre::detail::later(current_time(), limit));
     }
   }
   if (in_turn_) return;
@@ -269,7 +269,7 @@ void server_connection::send_error(status code, std::string_view text) {
   shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
   head_writer head(out, text.size() + 1);
   head.put_status_line(code);
-  head.put(shard_.date_line(present()));
+  head.put(shard_.date_line(current_time()));
   head.put("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");
   head.put_number(text.size() + 1);
   head.put("\r\nConnection: close\r\n\r\n");

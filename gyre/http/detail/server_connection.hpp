@@ -71,9 +71,9 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void flush(std::span<const std::byte> body = {});
   bool in_turn() const noexcept { return in_turn_; }
   /// Returns the current time; within a turn, the time at which the turn began.
-  steady_time present() const noexcept;
+  steady_time current_time() const noexcept;
   /// Called when the exchange has ended, which is not used afterwards.
-  void exchange_ended(keep_alive future) noexcept;
+  void on_exchange_ended(keep_alive future) noexcept;
   /// Called when the handler waits for bytes of a streamed body. Resumes the time limit of the
   /// body.
   void want_body();

@@ -36,7 +36,7 @@ ip_address address_limits::key_of(const endpoint& peer) noexcept {
   return ip_address(network);
 }
 
-bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
+bool address_limits::admit(const endpoint& peer, steady_time current_time) noexcept {
   if (!is_limited(peer)) return true;
   const std::lock_guard lock(mutex_);
   try {
@@ -44,15 +44,15 @@ bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
       // A sweep costs amortised constant time per added entry, because the next sweep comes when
       // the number of entries has doubled.
       std::erase_if(entries_, [&](const auto& each) {
-        return each.second.connections == 0 && each.second.due <= present;
+        return each.second.connections == 0 && each.second.due <= current_time;
       });
       sweep_threshold_ = std::max<std::size_t>(2 * entries_.size(), 1024);
     }
     entry& counted = entries_[key_of(peer)];
     if (counted.connections >= connections_) return false;
     if (counts_accepts_) {
-      const steady_time due = std::max(counted.due, present) + accept_cost_;
-      if (due - present > interval_) return false;
+      const steady_time due = std::max(counted.due, current_time) + accept_cost_;
+      if (due - current_time > interval_) return false;
       counted.due = due;
     }
     ++counted.connections;

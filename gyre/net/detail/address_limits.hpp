@@ -29,7 +29,7 @@ class address_limits {
 
   /// Counts a connection until release() if the peer's limits allow one more. Returns false
   /// otherwise, or if there is no memory for the count.
-  bool admit(const endpoint& peer, steady_time present) noexcept;
+  bool admit(const endpoint& peer, steady_time current_time) noexcept;
   void release(const endpoint& peer) noexcept;
   /// The number of addresses that have an entry.
   std::size_t size() const noexcept;

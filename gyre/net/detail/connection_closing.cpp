@@ -196,11 +196,11 @@ void connection_closing::on_closing_timer_expired() {
   }
 }
 
-void connection_closing::end_if_idle(std::uint8_t present) noexcept {
+void connection_closing::end_if_idle(std::uint8_t idle_clock) noexcept {
   if (whole_of(*this).has_moved()) {
-    idle_since_ = present;
+    idle_since_ = idle_clock;
   } else if (phase_ == connection_phase::open && !has_own_idle_timeout_ &&
-             static_cast<std::uint8_t>(present - idle_since_) >
+             static_cast<std::uint8_t>(idle_clock - idle_since_) >
                  connection_group::idle_clock_per_timeout) {
     end(io::errc::idle_timeout, connection_end::in_order);
   }

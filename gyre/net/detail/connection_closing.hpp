@@ -49,9 +49,9 @@ class connection_closing {
   void end_sending() noexcept;
   /// Changes the phase from flushing to lingering, or to ended.
   void linger() noexcept;
-  /// Ends the connection if it was idle for longer than the group's timeout. `present`: the group's
-  /// idle_clock().
-  void end_if_idle(std::uint8_t present) noexcept;
+  /// Ends the connection if it was idle for longer than the group's timeout. `idle_clock`: the
+  /// value of the group's idle_clock().
+  void end_if_idle(std::uint8_t idle_clock) noexcept;
   /// Whether the limits of closing begin only after all output is sent.
   bool is_limited_when_sent() const noexcept { return limited_when_sent_; }
   void start_timer(progress_timer& timer);

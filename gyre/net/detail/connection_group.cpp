@@ -188,12 +188,12 @@ void connection_group::start_idle_timer() {
 void connection_group::end_some_idle() {
   const callback_gate::pass passing(gate_);
   if (!passing) return;
-  const std::uint8_t present = idle_clock();
+  const std::uint8_t clock = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
   for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
     connection_io& next = *list_.pop_front();
     list_.push_back(next);
-    next.end_if_idle(present);
+    next.end_if_idle(clock);
   }
   start_idle_timer();
 }

@@ -85,10 +85,10 @@ class connection_group {
   /// aborts only the connection of its call; the first exception is thrown at the end.
   void for_each(const std::function<void(tcp_connection&)>& function);
 
-  /// Begins to call on_connection_drained() once for each connection, also for those that begin later,
-  /// when all that has arrived for it was delivered. A new connection must first receive bytes, a
-  /// connection with an incomplete message the rest of the message, and a paused connection must
-  /// resume. A closing connection is drained at once.
+  /// Begins to call on_connection_drained() once for each connection, also for connections that
+  /// begin later, when all that has arrived for it was delivered. A new connection must first
+  /// receive bytes, a connection with an incomplete message the rest of the message, and a paused
+  /// connection must resume. A closing connection is drained at once.
   void begin_to_drain();
   /// Ends the wait of a drain for input: every connection that is not paused is drained at once,
   /// even if its input is incomplete.

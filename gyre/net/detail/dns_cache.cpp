@@ -15,9 +15,9 @@ std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) 
 }
 
 const dns_cache::answer* dns_cache::find(std::string_view name, record_type type,
-                                         steady_time present) {
+                                         steady_time current_time) {
   const auto position = entries_.find(key_view(name, type));
-  if (position != entries_.end() && present >= position->second.expiry) {
+  if (position != entries_.end() && current_time >= position->second.expiry) {
     drop(position->second);
   } else if (position != entries_.end()) {
     position->second.unlink();
@@ -28,7 +28,7 @@ const dns_cache::answer* dns_cache::find(std::string_view name, record_type type
 }
 
 void dns_cache::keep(std::string_view name, record_type type, int status, dns_message message,
-                     steady_time present) noexcept {
+                     steady_time current_time) noexcept {
   const answer_lifetime lifetime = lifetime_of(message);
   if (lifetime.negative) message = {};
   const duration time = std::min<duration>(
@@ -46,7 +46,7 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
     slot.name = &position->first;
     slot.bytes = std::move(bytes);
     slot.kept = {.status = status, .message = slot.bytes};
-    slot.expiry = gyre::detail::later(present, time);
+    slot.expiry = gyre::detail::later(current_time, time);
     by_use_.push_back(slot);
     metrics_.bytes += cost;
     ++metrics_.entries;

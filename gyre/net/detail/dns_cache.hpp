@@ -36,11 +36,11 @@ class dns_cache {
 
   /// Returns the answer for `name`, in the form of host_key(), if it is still valid; null
   /// otherwise. The pointer is valid until the next change of the cache.
-  const answer* find(std::string_view name, record_type type, steady_time present);
+  const answer* find(std::string_view name, record_type type, steady_time current_time);
   /// Caches an answer, if its lifetime and memory allow it. The least recently used entries make
   /// room.
   void keep(std::string_view name, record_type type, int status, dns_message message,
-            steady_time present) noexcept;
+            steady_time current_time) noexcept;
   void clear() noexcept;
   /// The owner counts hits and misses with the two functions below.
   const dns_cache_metrics& metrics() const noexcept { return metrics_; }

@@ -24,11 +24,11 @@ class file_version {
     const auto status = io::detail::system::status_at(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS);
     // Reading from a file of another kind, such as a pipe, could block.
     const bool is_readable = status && S_ISREG(status->stx_mode);
-    const version present =
+    const version current_version =
         is_readable ? version(status->stx_ino, io::detail::system::device_of(*status),
                               status->stx_size, status->stx_mtime.tv_sec, status->stx_mtime.tv_nsec)
                     : version();
-    return std::exchange(last_, present) != present;
+    return std::exchange(last_, current_version) != current_version;
   }
   /// Whether the last update() found a file.
   bool exists() const noexcept { return std::get<0>(last_) != 0; }

@@ -291,8 +291,9 @@ void name_engine::cancel_abandoned() noexcept {
 
 // Returns the channel for the next question; null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
-  dns_channel& present = channels_.back();
-  if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
+  dns_channel& newest_channel = channels_.back();
+  if (newest_channel.in_flight - newest_channel.awaited < options_.max_concurrent)
+    return &newest_channel;
   if (channels_.size() >= max_channels) return nullptr;
   try {
     return &channels_.emplace_back(*this, options_);
@@ -416,8 +417,8 @@ bool name_engine::is_preferred(const endpoint& address) const noexcept {
 // Completes the lookups for which the addresses of one IP version suffice.
 void name_engine::complete_first_family(question& entry) noexcept try {
   if (!entry.has_answer()) return;
-  const steady_time present = loop_.now();
-  if (!entry.resolution_delay) entry.first_known = present;
+  const steady_time current_time = loop_.now();
+  if (!entry.resolution_delay) entry.first_known = current_time;
   const resolve_result result = select_addresses(entry.addresses(), 0);
   const bool at_once = !result || is_preferred(result->front());
   const bool was_awaited = !entry.waiting.empty();
@@ -426,7 +427,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
     waiting_lookup& lookup = *each++;
     if (!lookup.kind.resolution_delay) continue;
     const steady_time due = gyre::detail::later(entry.first_known, *lookup.kind.resolution_delay);
-    if (!at_once && present < due) {
+    if (!at_once && current_time < due) {
       next = std::min(next, due);
       continue;
     }

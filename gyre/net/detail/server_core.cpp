@@ -223,8 +223,8 @@ void server_core::stop(steady_time deadline, move_only_function<void()> done) {
   const auto self = shared_from_this();  // see stop(duration)
   begin_to_stop();
   post_to_all([deadline](server_shard& target) {
-    const steady_time present = target.loop().now();
-    target.stop(std::max<steady_time>(deadline, present) - present);
+    const steady_time current_time = target.loop().now();
+    target.stop(std::max<steady_time>(deadline, current_time) - current_time);
   });
   add_done(std::move(done));
 }

@@ -113,10 +113,10 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   std::chrono::nanoseconds line_sleep = is_wide ? min_line_sleep : std::chrono::nanoseconds::max();
   bool timed_out = false;
   while (!wait.has_ended()) {
-    const steady_time present = monotonic_now();
-    timed_out = present >= deadline;
+    const steady_time current_time = monotonic_now();
+    timed_out = current_time >= deadline;
     if (timed_out) break;
-    wait.sleep_until(std::min(deadline, later(present, line_sleep)));
+    wait.sleep_until(std::min(deadline, later(current_time, line_sleep)));
     if (wait.has_ended() || !is_wide) continue;
     if (!std::exchange(is_urgent, true)) {
       urgent_waits_.fetch_add(1, std::memory_order_relaxed);

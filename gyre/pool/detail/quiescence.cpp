@@ -56,14 +56,15 @@ bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
   notify();
   bool is_done = false;
   while (!(is_done = is_reached(by_task))) {
-    const steady_time present = monotonic_now();
-    if (present >= deadline) break;
+    const steady_time current_time = monotonic_now();
+    if (current_time >= deadline) break;
     if (self != nullptr && current_helper()->help_once()) continue;
     std::unique_lock lock(mutex_);
     is_done = is_reached(by_task);
     if (is_done) break;
     // A worker wakes regularly to look for work that it can run while it waits.
-    const steady_time wake_time = self == nullptr ? deadline : std::min(deadline, present + 1ms);
+    const steady_time wake_time =
+        self == nullptr ? deadline : std::min(deadline, current_time + 1ms);
     if (wake_time == steady_time::max()) {
       condition_.wait(lock);
     } else {

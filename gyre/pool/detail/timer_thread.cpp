@@ -93,10 +93,10 @@ void timer_thread::expire_one() {
   {
     const std::lock_guard lock(mutex_);
     if (!is_stopping_) {
-      const steady_time present = now();
-      wheel_->advance(present, 1, [&](timer_node& timer) { due_timer = &timer; });
+      const steady_time current_time = now();
+      wheel_->advance(current_time, 1, [&](timer_node& timer) { due_timer = &timer; });
       const auto next_wakeup_time = wheel_->next_wakeup();
-      more_are_due = next_wakeup_time && *next_wakeup_time <= present;
+      more_are_due = next_wakeup_time && *next_wakeup_time <= current_time;
       if (!next_wakeup_time) wake_time_ = steady_time::max();
       if (next_wakeup_time && !more_are_due) condition_.notify_one();
     }

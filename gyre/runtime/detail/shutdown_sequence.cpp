@@ -95,19 +95,19 @@ void shutdown_sequence::advance() {
   // acquire: pairs with the release in add_request().
   const std::uint32_t requests = requests_.load(std::memory_order_acquire);
   if (requests == 0 || stage_ == stage::over) return;
-  const steady_time present = control_.now();
+  const steady_time current_time = control_.now();
   if (stage_ == stage::running)
-    enter(shutdown_phase::stop_accepting, later(present, limits_.drain));
-  if (stage_ < stage::force && ((requests & force_requested) != 0 || present >= deadline_)) {
+    enter(shutdown_phase::stop_accepting, later(current_time, limits_.drain));
+  if (stage_ < stage::force && ((requests & force_requested) != 0 || current_time >= deadline_)) {
     is_forced_ = true;
     tasks_.fetch_or(closed, std::memory_order_relaxed);
-    enter(shutdown_phase::force, later(present, limits_.force));
+    enter(shutdown_phase::force, later(current_time, limits_.force));
   }
   if (stage_ == stage::stop_accepting && !has_steps()) enter(shutdown_phase::drain, deadline_);
   if (stage_ >= stage::drain && try_finish()) {
     timer_.cancel();
     control_.stop();
-  } else if (stage_ == stage::force && present >= deadline_) {
+  } else if (stage_ == stage::force && current_time >= deadline_) {
     give_up();
   }
 }

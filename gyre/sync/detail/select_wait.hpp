@@ -41,7 +41,7 @@ class select_word {
  public:
   using parties = std::uint32_t;
 
-  explicit select_word(parties present) noexcept : bits_(present) {}
+  explicit select_word(parties initial_parties) noexcept : bits_(initial_parties) {}
 
   parties fetch_sub(parties ended_parties, std::memory_order order) noexcept {
     // relaxed: the lock orders; without a lock only locked_bit is read, which never changes.

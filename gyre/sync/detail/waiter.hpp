@@ -34,14 +34,14 @@ class waiter_word {
  public:
   using parties = std::uintptr_t;
 
-  constexpr explicit waiter_word(parties present) noexcept : bits_(present) {}
+  constexpr explicit waiter_word(parties initial_parties) noexcept : bits_(initial_parties) {}
 
   // The functions below are called by the wait_core. They ignore the memory orders: the lock
   // orders.
 
   [[nodiscard]] parties load(std::memory_order) const noexcept { return bits_ & party_bits; }
-  void store(parties present, std::memory_order) noexcept {
-    bits_ = (bits_ & ~party_bits) | present;
+  void store(parties new_parties, std::memory_order) noexcept {
+    bits_ = (bits_ & ~party_bits) | new_parties;
   }
   parties fetch_sub(parties removed, std::memory_order order) noexcept {
     const parties before = load(order);

@@ -24,11 +24,13 @@ class basic_wait_core {
  public:
   using parties = Parties;
 
-  constexpr explicit basic_wait_core(parties present = 0) noexcept : present_(present) {}
+  constexpr explicit basic_wait_core(parties initial_parties = 0) noexcept
+      : present_(initial_parties) {}
 
   /// Sets the parties, before the wait is shared.
-  void begin(parties present) noexcept {
-    present_.store(present, std::memory_order_relaxed);  // relaxed: the wait is not shared yet
+  void begin(parties initial_parties) noexcept {
+    present_.store(initial_parties,
+                   std::memory_order_relaxed);  // relaxed: the wait is not shared yet
   }
   /// Returns whether one of `candidates` is present. All actions of the candidates that have left
   /// happen before the return.

@@ -127,9 +127,9 @@ BIO_METHOD* callbacks::method() {
 void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
   engine& self = engine_of(ssl);
   if ((step & SSL_CB_LOOP) != 0 && self.established_) {
-    const steady_time present = gyre::detail::monotonic_now();
-    if (present - self.step_period_start_ >= step_period) {
-      self.step_period_start_ = present;
+    const steady_time current_time = gyre::detail::monotonic_now();
+    if (current_time - self.step_period_start_ >= step_period) {
+      self.step_period_start_ = current_time;
       self.steps_ = 0;
     }
     ++self.steps_;
@@ -223,16 +223,16 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
   const loaded_context& loaded = *engine_of(ssl).loaded_;
   if (loaded.tickets == nullptr) return 0;
   try {
-    const steady_time present = gyre::detail::monotonic_now();
+    const steady_time current_time = gyre::detail::monotonic_now();
     ticket_key key;
     int outcome = 1;
     if (is_encrypting != 0) {
-      const auto newest = loaded.tickets->newest(present);
+      const auto newest = loaded.tickets->newest(current_time);
       if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
       key = *newest;
       std::ranges::copy(key.name, name);
     } else {
-      const auto match = loaded.tickets->find(std::span(name, key.name.size()), present);
+      const auto match = loaded.tickets->find(std::span(name, key.name.size()), current_time);
       if (!match) return 0;
       key = match->key;
       // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new ticket each time.

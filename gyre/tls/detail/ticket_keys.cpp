@@ -7,16 +7,17 @@
 
 namespace gyre::tls::detail {
 
-void ticket_keys::drop_old(steady_time present) noexcept {
-  std::erase_if(keys_, [&](const ticket_key& each) { return present - each.born >= lifetime_; });
+void ticket_keys::drop_old(steady_time current_time) noexcept {
+  std::erase_if(keys_,
+                [&](const ticket_key& each) { return current_time - each.born >= lifetime_; });
 }
 
-std::optional<ticket_key> ticket_keys::newest(steady_time present) {
+std::optional<ticket_key> ticket_keys::newest(steady_time current_time) {
   const std::scoped_lock lock(mutex_);
-  drop_old(present);
-  if (!keys_.empty() && present - keys_.back().born < lifetime_ / 2) return keys_.back();
+  drop_old(current_time);
+  if (!keys_.empty() && current_time - keys_.back().born < lifetime_ / 2) return keys_.back();
   ticket_key key{};
-  key.born = present;
+  key.born = current_time;
   for (const std::span<unsigned char> part :
        {std::span<unsigned char>(key.name), std::span<unsigned char>(key.cipher),
         std::span<unsigned char>(key.mac)}) {
@@ -27,12 +28,12 @@ std::optional<ticket_key> ticket_keys::newest(steady_time present) {
 }
 
 std::optional<ticket_keys::found_key> ticket_keys::find(std::span<const unsigned char> name,
-                                                        steady_time present) {
+                                                        steady_time current_time) {
   const std::scoped_lock lock(mutex_);
-  drop_old(present);
+  drop_old(current_time);
   for (const ticket_key& each : keys_) {
     if (std::ranges::equal(each.name, name)) {
-      const bool is_newest = &each == &keys_.back() && present - each.born < lifetime_ / 2;
+      const bool is_newest = &each == &keys_.back() && current_time - each.born < lifetime_ / 2;
       return found_key{each, is_newest};
     }
   }

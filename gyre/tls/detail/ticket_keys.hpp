@@ -33,16 +33,16 @@ class ticket_keys {
 
   /// Returns the key for new tickets, which may be generated now; none if the system gives no
   /// random bytes.
-  std::optional<ticket_key> newest(steady_time present);
+  std::optional<ticket_key> newest(steady_time current_time);
   /// A key, and whether it still encrypts new tickets.
   struct found_key {
     ticket_key key;
     bool is_newest;
   };
-  std::optional<found_key> find(std::span<const unsigned char> name, steady_time present);
+  std::optional<found_key> find(std::span<const unsigned char> name, steady_time current_time);
 
  private:
-  void drop_old(steady_time present) noexcept;
+  void drop_old(steady_time current_time) noexcept;
 
   const std::chrono::nanoseconds lifetime_;
   std::mutex mutex_;
