@@ -32,7 +32,7 @@ bool list_contains(std::string_view list, std::string_view word) {
   return contains(split(list, ','), word);
 }
 
-std::optional<std::int64_t> number_in(std::string_view text) noexcept {
+std::optional<std::int64_t> parse_number(std::string_view text) noexcept {
   while (text.ends_with('\n')) text.remove_suffix(1);
   return detail::parse_decimal<std::int64_t>(text);
 }
@@ -52,14 +52,14 @@ std::optional<double> unified_quota_in(const std::string& group) {
   if (!limit) return std::nullopt;
   const auto parts = split(*limit, ' ');
   if (parts.size() < 2) return std::nullopt;
-  return quota_of(number_in(parts[0]), number_in(parts[1]));
+  return quota_of(parse_number(parts[0]), parse_number(parts[1]));
 }
 
 std::optional<double> legacy_quota_in(const std::string& group) {
   const auto quota = detail::read_file((group + "/cpu.cfs_quota_us").c_str());
   const auto period = detail::read_file((group + "/cpu.cfs_period_us").c_str());
   if (!quota || !period) return std::nullopt;
-  return quota_of(number_in(*quota), number_in(*period));
+  return quota_of(parse_number(*quota), parse_number(*period));
 }
 
 // A mount of a hierarchy of control groups.
@@ -141,13 +141,13 @@ process_groups parse_groups(std::string_view text) {
 // group, under the name that the group has outside.
 std::optional<double> read_smallest_quota(const hierarchy_mount& mount, const std::string& root,
                                           std::string path) {
-  std::optional<double> smallest;
+  std::optional<double> smallest_quota;
   for (;;) {
     std::string group = root;
     group.append(mount.mount_point).append(path);
     const auto quota = mount.is_unified ? unified_quota_in(group) : legacy_quota_in(group);
-    if (quota && (!smallest || *quota < *smallest)) smallest = quota;
-    if (path.empty()) return smallest;
+    if (quota && (!smallest_quota || *quota < *smallest_quota)) smallest_quota = quota;
+    if (path.empty()) return smallest_quota;
     path.resize(path.rfind('/'));
   }
 }
@@ -179,14 +179,14 @@ std::optional<double> detail::control_group_quota(const std::string& root) {
     if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
   }
   const process_groups groups_of_process = parse_groups(*groups);
-  std::optional<double> smallest;
+  std::optional<double> smallest_quota;
   for (const auto& [group, is_unified] :
        {std::pair(&groups_of_process.unified, true), {&groups_of_process.legacy, false}}) {
     if (!*group) continue;
     const auto quota = quota_in_hierarchy(mounts, root, **group, is_unified);
-    if (quota && (!smallest || *quota < *smallest)) smallest = quota;
+    if (quota && (!smallest_quota || *quota < *smallest_quota)) smallest_quota = quota;
   }
-  return smallest;
+  return smallest_quota;
 }
 
 std::size_t detail::parallelism_of(std::size_t cpus, std::optional<double> quota) noexcept {

@@ -118,9 +118,9 @@ void server_sent_event_reader::read_field(std::string_view name, std::string_vie
   } else if (name == "id") {
     if (!value.contains('\0')) pending_id_ = value;
   } else if (name == "retry" && !value.empty() && std::ranges::all_of(value, detail::is_digit)) {
-    constexpr std::uint64_t longest = std::numeric_limits<std::int64_t>::max();
+    constexpr std::uint64_t max_milliseconds = std::numeric_limits<std::int64_t>::max();
     const auto number = gyre::detail::parse_decimal<std::uint64_t>(value);
-    if (number && *number <= longest) {
+    if (number && *number <= max_milliseconds) {
       retry_ = retry_of_event_ = std::chrono::milliseconds(static_cast<std::int64_t>(*number));
     }
   }

@@ -156,14 +156,14 @@ void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
 namespace detail {
 
 std::span<std::byte> prepare_within_limit(io::buffer& buffer) {
-  constexpr std::size_t least_read = 4096;
+  constexpr std::size_t min_read_size = 4096;
   const std::size_t space = buffer.max_size() - buffer.size();
   if (space >= io::receive_memory::default_block) return {};
   if (space == 0) {
     throw std::system_error(make_error_code(io::errc::limit_exceeded), "gyre::net::read_frame");
   }
   // Reads as many bytes as the buffer already holds, so that long frames take few calls.
-  const std::size_t size = std::max({least_read, buffer.size(), buffer.tail_room()});
+  const std::size_t size = std::max({min_read_size, buffer.size(), buffer.tail_room()});
   try {
     return buffer.prepare(std::min(space, size));
   } catch (const std::bad_alloc&) {

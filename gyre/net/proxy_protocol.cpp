@@ -19,7 +19,7 @@ using std::string_view_literals::operator""sv;
 
 constexpr std::string_view signature_1 = "PROXY "sv;
 constexpr std::string_view signature_2 = "\r\n\r\n\0\r\nQUIT\n"sv;
-constexpr std::size_t longest_1 = 107;
+constexpr std::size_t max_version_1_size = 107;
 constexpr std::size_t fixed_2 = 16;     // signature, version and command, family, length
 constexpr std::size_t path_size = 108;  // as in sockaddr_un
 constexpr std::uint8_t type_crc32c = 0x03;
@@ -31,7 +31,7 @@ bool begins_alike(std::string_view text, std::string_view signature) {
   return text.substr(0, common) == signature.substr(0, common);
 }
 
-std::size_t number_in(std::string_view bytes) {
+std::size_t decode_number(std::string_view bytes) {
   std::size_t number = 0;
   for (const char each : bytes) number = number << 8 | static_cast<unsigned char>(each);
   return number;
@@ -69,7 +69,7 @@ parsed_proxy_header parse_line(std::string_view line, std::size_t size) {
 }
 
 parsed_proxy_header parse_version_1(std::string_view text, std::size_t limit) {
-  limit = std::min(limit, longest_1);
+  limit = std::min(limit, max_version_1_size);
   const std::size_t end = text.substr(0, limit).find('\n');
   if (end == std::string_view::npos) {
     if (text.size() >= limit) return failure(io::errc::proxy_header_too_long);
@@ -84,7 +84,7 @@ template <class Bytes>
 endpoint ip_endpoint(std::string_view address, std::string_view port) {
   Bytes bytes;
   std::memcpy(bytes.data(), address.data(), bytes.size());
-  return {ip_address(bytes), static_cast<std::uint16_t>(number_in(port))};
+  return {ip_address(bytes), static_cast<std::uint16_t>(decode_number(port))};
 }
 
 std::optional<endpoint> unix_endpoint(std::string_view path) {
@@ -147,14 +147,14 @@ bool take_values(std::string_view whole, std::string_view rest, proxy_header& he
   while (!rest.empty()) {
     if (rest.size() < 3) return false;
     const auto type = static_cast<std::uint8_t>(rest[0]);
-    const std::size_t size = number_in(rest.substr(1, 2));
+    const std::size_t size = decode_number(rest.substr(1, 2));
     rest.remove_prefix(3);
     if (rest.size() < size) return false;
     const std::string_view bytes = rest.substr(0, size);
     rest.remove_prefix(size);
     if (type == type_crc32c) {
       const auto position = static_cast<std::size_t>(bytes.data() - whole.data());
-      if (size != 4 || !has_checksum(whole, position, number_in(bytes))) return false;
+      if (size != 4 || !has_checksum(whole, position, decode_number(bytes))) return false;
     }
     header.values.push_back({.type = type, .bytes = std::string(bytes)});
   }
@@ -165,7 +165,7 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
   if (text.size() < fixed_2) return std::nullopt;
   const auto version_and_command = static_cast<std::uint8_t>(text[12]);
   const auto family_and_type = static_cast<std::uint8_t>(text[13]);
-  const std::size_t size = fixed_2 + number_in(text.substr(14, 2));
+  const std::size_t size = fixed_2 + decode_number(text.substr(14, 2));
   const bool is_local = version_and_command == 0x20;
   if (!is_local && version_and_command != 0x21) return nonsense();
   if (size > limit) return failure(io::errc::proxy_header_too_long);

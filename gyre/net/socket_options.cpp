@@ -67,15 +67,15 @@ void set_number(int fd, const option& key, T value) {
 
 // The largest TCP_KEEPIDLE and TCP_KEEPINTVL that Linux accepts.
 constexpr int max_probe_seconds = 32767;
-constexpr int largest_int = std::numeric_limits<int>::max();
+constexpr int max_int = std::numeric_limits<int>::max();
 
 template <class Unit>
-int checked_units(const option& key, duration time, int max = largest_int) {
+int checked_units(const option& key, duration time, int max = max_int) {
   if (time < duration::zero()) gyre::detail::throw_system_error(EINVAL, key.name);
   return gyre::detail::whole_units<Unit>(time, max);
 }
 template <class Unit>
-void set_time(int fd, const option& key, duration time, int max = largest_int) {
+void set_time(int fd, const option& key, duration time, int max = max_int) {
   set<int>(fd, key, checked_units<Unit>(key, time, max));
 }
 

@@ -13,7 +13,7 @@
 namespace gyre::net {
 namespace {
 
-constexpr std::size_t largest_datagram = 65535;
+constexpr std::size_t max_datagram_size = 65535;
 constexpr int max_dropped = 65536;  // ends the loop if datagrams come faster than ask() drops them
 
 // Waits until the socket is ready; returns false if the deadline comes first. `outcome`: the result
@@ -45,7 +45,7 @@ void udp_client::send(std::span<const std::byte> bytes) {
 
 std::optional<io::buffer> udp_client::receive(duration timeout) {
   const steady_time deadline = gyre::detail::later(gyre::detail::monotonic_now(), timeout);
-  std::array<std::byte, largest_datagram> bytes;
+  std::array<std::byte, max_datagram_size> bytes;
   for (;;) {
     const io::result count = detail::system::receive_without_waiting(fd_.get(), bytes);
     if (count) {

@@ -17,12 +17,13 @@ namespace gyre::detail {
 void require_positive(duration length, std::string_view name);
 void require_not_negative(duration length, std::string_view name);
 
-/// Returns `length` in whole units, rounded up, and at most `longest`.
+/// Returns `length` in whole units, rounded up, and at most `max_count`.
 template <class Unit>
-constexpr int whole_units(duration length, int longest = std::numeric_limits<int>::max()) noexcept {
+constexpr int whole_units(duration length,
+                          int max_count = std::numeric_limits<int>::max()) noexcept {
   using count = typename Unit::rep;
   return static_cast<int>(std::clamp<count>(std::chrono::ceil<Unit>(length).count(),
-                                            std::numeric_limits<int>::min(), longest));
+                                            std::numeric_limits<int>::min(), max_count));
 }
 
 }  // namespace gyre::detail

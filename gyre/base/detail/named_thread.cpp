@@ -25,9 +25,9 @@ class thread_attributes {
   ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
 
   void pin(const std::vector<int>& cpus) {
-    constexpr int cpu_limit = 1 << 20;  // far more than Linux supports
+    constexpr int max_cpus = 1 << 20;  // far more than Linux supports
     const auto [lowest, highest] = std::ranges::minmax(cpus);
-    if (lowest < 0 || highest >= cpu_limit) {
+    if (lowest < 0 || highest >= max_cpus) {
       throw_system_error(EINVAL, "thread affinity: no such CPU");
     }
     const std::size_t cpu_capacity =

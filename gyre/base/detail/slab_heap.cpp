@@ -8,7 +8,7 @@
 namespace gyre {
 namespace {
 
-constinit std::atomic<std::size_t> cache_limit{default_slab_cache_limit};
+constinit std::atomic<std::size_t> max_cached_bytes{default_slab_cache_limit};
 constinit std::atomic<detail::slab_heap*> heaps{nullptr};
 
 std::byte* map_bytes(std::size_t bytes) {
@@ -36,10 +36,11 @@ std::byte* map_aligned(std::size_t bytes) {
 }  // namespace
 
 void set_slab_cache_limit(std::size_t bytes) noexcept {
-  cache_limit.store(bytes, std::memory_order_relaxed);  // relaxed: a setting that orders nothing
+  max_cached_bytes.store(bytes,
+                         std::memory_order_relaxed);  // relaxed: a setting that orders nothing
 }
 
-std::size_t slab_cache_limit() noexcept { return cache_limit.load(std::memory_order_relaxed); }
+std::size_t slab_cache_limit() noexcept { return max_cached_bytes.load(std::memory_order_relaxed); }
 
 namespace detail {
 

@@ -12,8 +12,8 @@ bool io_slice::look(steady_time current_time) noexcept {
     began_ = current_time;
   } else {
     const std::chrono::nanoseconds since_last = current_time - last_look_;
-    stride_ = since_last < length_ / 32 ? std::min(stride_ * 2, longest_stride)
-                                        : std::max(stride_ / 2, 1);
+    stride_ =
+        since_last < length_ / 32 ? std::min(stride_ * 2, max_stride) : std::max(stride_ / 2, 1);
   }
   last_look_ = current_time;
   completions_to_look_ = stride_;

@@ -36,7 +36,7 @@ class io_slice {
   steady_time last_look() const noexcept { return last_look_; }
 
  private:
-  static constexpr int longest_stride = 16;
+  static constexpr int max_stride = 16;
 
   const std::chrono::nanoseconds length_;
   steady_time began_{};  // start of the slice; min() until the first look()

@@ -12,8 +12,8 @@
 namespace gyre::http::detail {
 
 constexpr bool is_boundary(std::string_view text) noexcept {
-  constexpr std::size_t longest = 70;
-  if (text.empty() || text.size() > longest || text.back() == ' ') return false;
+  constexpr std::size_t max_boundary_size = 70;
+  if (text.empty() || text.size() > max_boundary_size || text.back() == ' ') return false;
   return std::ranges::all_of(text, [](char character) {
     return is_letter(character) || is_digit(character) ||
            std::string_view("'()+_,-./:=? ").contains(character);

@@ -24,7 +24,7 @@ std::optional<unsigned> leading_number(std::string_view text, std::size_t min_di
   return gyre::detail::parse_decimal<unsigned>(text.substr(0, digits));
 }
 
-std::optional<std::chrono::seconds> time_in(std::string_view token) {
+std::optional<std::chrono::seconds> parse_time(std::string_view token) {
   const auto hours = leading_number(take_until(token, ':'), 1, 2);
   const auto minutes = leading_number(take_until(token, ':'), 1, 2);
   const auto seconds = leading_number(token, 1, 2);
@@ -49,7 +49,7 @@ bool is_delimiter(char character) noexcept {
 
 void read_token(std::string_view token, cookie_date& date) {
   if (!date.time && token.contains(':')) {
-    date.time = time_in(token);
+    date.time = parse_time(token);
     if (date.time) return;
   }
   if (!date.day) {

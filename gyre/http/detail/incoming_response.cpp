@@ -33,7 +33,7 @@ std::expected<bool, errc> incoming_response::take_head(io::input& input) {
 }
 
 std::optional<std::chrono::seconds> incoming_response::idle_time_of_server() const noexcept {
-  std::optional<std::chrono::seconds> shortest;
+  std::optional<std::chrono::seconds> shortest_idle_time;
   for (const field& each : head_.fields) {
     if (!equals_lower(each.name, "keep-alive")) continue;
     for (std::string_view list = each.value; !list.empty();) {
@@ -42,10 +42,10 @@ std::optional<std::chrono::seconds> incoming_response::idle_time_of_server() con
       const auto seconds = gyre::detail::parse_decimal<std::uint32_t>(trim(value));
       if (!equals_lower(name, "timeout") || !seconds) continue;
       const std::chrono::seconds idle_time(*seconds - std::min(*seconds, 1U));
-      shortest = std::min(shortest.value_or(idle_time), idle_time);
+      shortest_idle_time = std::min(shortest_idle_time.value_or(idle_time), idle_time);
     }
   }
-  return shortest;
+  return shortest_idle_time;
 }
 
 std::optional<std::uint64_t> incoming_response::content_length() const noexcept {

@@ -46,8 +46,8 @@ class zstd_decoder final : public decoder {
  public:
   zstd_decoder() : state_(ZSTD_createDStream()) {
     if (state_ == nullptr) throw std::bad_alloc();
-    constexpr int largest_window = 23;  // 2^23 bytes: 8 MiB, the limit of RFC 9659
-    ZSTD_DCtx_setParameter(state_, ZSTD_d_windowLogMax, largest_window);
+    constexpr int max_window_log = 23;  // 2^23 bytes: 8 MiB, the limit of RFC 9659
+    ZSTD_DCtx_setParameter(state_, ZSTD_d_windowLogMax, max_window_log);
   }
   ~zstd_decoder() override { ZSTD_freeDStream(state_); }
 

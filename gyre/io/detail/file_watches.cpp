@@ -19,7 +19,7 @@ namespace {
 
 // The longest wait for the second part of a rename. The kernel queues both parts within one system
 // call, so the second follows after microseconds, unless its name is not watched.
-constexpr std::chrono::milliseconds longest_wait_for_other_part{10};
+constexpr std::chrono::milliseconds max_wait_for_other_part{10};
 // The interval after which a tree, or the list of watches, that could not be read for lack of
 // descriptors is read again.
 constexpr std::chrono::milliseconds retry_interval{200};
@@ -194,7 +194,7 @@ file_watches::progress file_watches::process_record() {
 }
 
 bool file_watches::awaits_other_part() noexcept {
-  if (!pair_deadline_) pair_deadline_ = loop_.deadline_after(longest_wait_for_other_part);
+  if (!pair_deadline_) pair_deadline_ = loop_.deadline_after(max_wait_for_other_part);
   if (loop_.now() >= *pair_deadline_) return false;
   wake_at(*pair_deadline_);
   return true;

@@ -18,7 +18,7 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr std::size_t longest_record = sizeof(inotify_event) + NAME_MAX + 1;
+constexpr std::size_t max_record_size = sizeof(inotify_event) + NAME_MAX + 1;
 
 std::expected<std::vector<int>, int> numbers_of(int inotify) {
   std::array<char, 40> path;
@@ -61,7 +61,7 @@ std::expected<std::vector<int>, int> inotify_queue::numbers() const {
 }
 
 bool inotify_queue::can_read() const noexcept {
-  return records_.size() - (end_ - first_) >= longest_record;
+  return records_.size() - (end_ - first_) >= max_record_size;
 }
 
 bool inotify_queue::read() {

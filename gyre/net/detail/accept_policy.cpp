@@ -12,7 +12,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
+constexpr std::chrono::nanoseconds min_pause = std::chrono::milliseconds{1};
 
 // Opens the reserve; returns an empty descriptor if the process has none left.
 unique_fd open_reserve() noexcept {
@@ -23,11 +23,11 @@ bool is_out_of_descriptors(int error) noexcept { return error == EMFILE || error
 
 }  // namespace
 
-accept_policy::accept_policy(std::chrono::nanoseconds shortest,
-                             std::chrono::nanoseconds longest) noexcept
+accept_policy::accept_policy(std::chrono::nanoseconds initial_pause,
+                             std::chrono::nanoseconds max_pause) noexcept
     : reserve_(open_reserve()),
-      backoff_{.initial = std::max(shortest, minimum_pause),
-               .longest = std::max({longest, shortest, minimum_pause})} {}
+      backoff_{.initial = std::max(initial_pause, min_pause),
+               .longest = std::max({max_pause, initial_pause, min_pause})} {}
 
 bool accept_policy::is_exhaustion(int error) noexcept {
   return is_out_of_descriptors(error) || error == ENOBUFS || error == ENOMEM;

@@ -18,9 +18,9 @@ namespace gyre::net::detail {
 ///
 /// | state     | accept succeeded | accept failed                             | pause over |
 /// |-----------|------------------|-------------------------------------------|------------|
-/// | accepting | accepting        | pausing, for the shortest pause           | -          |
+/// | accepting | accepting        | pausing, for the initial pause            | -          |
 /// | pausing   | -                | -                                         | retrying   |
-/// | retrying  | accepting        | pausing, twice as long, up to the longest | -          |
+/// | retrying  | accepting        | pausing, twice as long, up to the maximum | -          |
 ///
 /// Thread-safety: none; belongs to the loop's thread. The caller runs the timer of the pauses.
 class accept_policy {
@@ -31,13 +31,13 @@ class accept_policy {
     bool first;           ///< whether this is the first pause since accept(2) last succeeded
   };
 
-  static constexpr std::chrono::nanoseconds default_shortest = std::chrono::milliseconds{10};
-  static constexpr std::chrono::nanoseconds default_longest = std::chrono::seconds{1};
+  static constexpr std::chrono::nanoseconds default_initial_pause = std::chrono::milliseconds{10};
+  static constexpr std::chrono::nanoseconds default_max_pause = std::chrono::seconds{1};
   static constexpr std::size_t max_refused_at_once = 64;
 
   /// Pauses last at least 1 ms, so that accepting cannot spin.
-  explicit accept_policy(std::chrono::nanoseconds shortest = default_shortest,
-                         std::chrono::nanoseconds longest = default_longest) noexcept;
+  explicit accept_policy(std::chrono::nanoseconds initial_pause = default_initial_pause,
+                         std::chrono::nanoseconds max_pause = default_max_pause) noexcept;
 
   /// Whether `error` reports a temporary shortage of descriptors or memory.
   static bool is_exhaustion(int error) noexcept;

@@ -11,7 +11,7 @@ namespace gyre::net::detail {
 namespace {
 
 // The largest interval, 73 years: twice this interval plus the time since boot does not overflow.
-constexpr std::chrono::nanoseconds longest_interval = duration::max() / 4;
+constexpr std::chrono::nanoseconds max_interval = duration::max() / 4;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ address_limits::address_limits(std::size_t connections, std::size_t accepts,
                                std::chrono::nanoseconds interval) noexcept
     : connections_(connections),
       counts_accepts_(accepts != unlimited),
-      interval_(std::min(interval, longest_interval)),
+      interval_(std::min(interval, max_interval)),
       accept_cost_(interval_ /
                    std::max<std::int64_t>(
                        static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30)), 1)) {}

@@ -23,7 +23,7 @@ namespace gyre::net::detail {
 namespace {
 
 constexpr std::size_t header_size = 12;
-constexpr std::size_t shortest_record = 12;  // a name of one byte, and no data
+constexpr std::size_t min_record_size = 12;  // a name of one byte, and no data
 
 /// Reads a message without ever leaving its bounds.
 class message_reader {
@@ -97,7 +97,7 @@ std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
 std::size_t max_answers(dns_message message) noexcept {
   if (message.size() < header_size) return 0;
   const std::size_t count = message[6] * 256u + message[7];
-  return std::min(count, (message.size() - header_size) / shortest_record);
+  return std::min(count, (message.size() - header_size) / min_record_size);
 }
 
 // Returns the addresses that `Parse` decodes; `Address` is c-ares's type for an address and its
@@ -136,20 +136,20 @@ answer_lifetime lifetime_of(dns_message message) noexcept {
   const std::uint32_t type = reader.number(2);
   reader.number(2);
 
-  auto shortest = std::chrono::seconds::max();
+  auto shortest_ttl = std::chrono::seconds::max();
   bool answered = false;
   for (std::uint32_t i = 0; i < answers && !reader.failed(); ++i) {
     const record_header each = next_record(reader);
-    shortest = std::min(shortest, each.ttl);
+    shortest_ttl = std::min(shortest_ttl, each.ttl);
     answered = answered || each.type == type;
   }
   if (answered && code == 0) {
-    return {.time = reader.failed() ? std::chrono::seconds(0) : shortest, .negative = false};
+    return {.time = reader.failed() ? std::chrono::seconds(0) : shortest_ttl, .negative = false};
   }
   auto lifetime = std::chrono::seconds(0);
   for (std::uint32_t i = 0; i < authorities && !reader.failed(); ++i) {
     const record_header each = next_record(reader);
-    if (each.type == soa) lifetime = std::min(shortest, negative_lifetime(each));
+    if (each.type == soa) lifetime = std::min(shortest_ttl, negative_lifetime(each));
   }
   return {.time = reader.failed() ? std::chrono::seconds(0) : lifetime, .negative = true};
 }

@@ -67,10 +67,10 @@ class proxy_layer final : public layer {
  private:
   // Returns the number of header bytes that must still follow in each form of the header.
   std::size_t surely_missing() const noexcept {
-    constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
+    constexpr std::size_t min_version_1_size = 15;  // "PROXY UNKNOWN\r\n"
     constexpr std::size_t fixed_2 = 16;
     const std::span<const std::byte> seen = unread();
-    if (seen.size() < shortest_1) return shortest_1 - seen.size();
+    if (seen.size() < min_version_1_size) return min_version_1_size - seen.size();
     if (seen.front() == std::byte{'P'}) return 1;
     if (seen.size() < fixed_2) return fixed_2 - seen.size();
     return fixed_2 + load_be<std::uint16_t>(seen.data() + 14) - seen.size();

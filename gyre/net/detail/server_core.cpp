@@ -312,14 +312,14 @@ server_shard& server_core::choose_for(const endpoint& peer, server_shard& receiv
       }
       break;  // Unix peers have no address to hash
     case accept_strategy::least_connections: {
-      server_shard* least = shards_.front().get();
+      server_shard* least_loaded = shards_.front().get();
       for (auto& each : shards_) {
         if (each->assigned.load(memory_order_relaxed) <
-            least->assigned.load(memory_order_relaxed)) {
-          least = each.get();
+            least_loaded->assigned.load(memory_order_relaxed)) {
+          least_loaded = each.get();
         }
       }
-      return *least;
+      return *least_loaded;
     }
     case accept_strategy::round_robin: break;
   }

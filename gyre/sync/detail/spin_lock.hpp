@@ -36,7 +36,7 @@ class spin_lock {
   [[gnu::noinline]] void lock_slowly() noexcept {
     // Each pause is twice as long as the last: under contention the holder locks many times in a
     // row, which costs all threads less than moving the cache line between cores.
-    constexpr int longest = 64;
+    constexpr int max_pause_length = 64;
     constexpr int max_pauses = 16;  // pauses; a holder that takes longer was probably preempted
     int pause = 1;
     int pauses = 0;
@@ -47,7 +47,7 @@ class spin_lock {
           thread_yield();
         } else {
           for (int i = 0; i < pause; ++i) cpu_relax();
-          if (pause < longest) pause *= 2;
+          if (pause < max_pause_length) pause *= 2;
         }
       }
       // acquire: pairs with the release in unlock().
