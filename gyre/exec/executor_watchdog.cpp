@@ -100,7 +100,7 @@ executor_watchdog::~executor_watchdog() {
 void executor_watchdog::watch(executor& target, std::string name) {
   auto beat = std::make_shared<heartbeat>();
   const std::lock_guard lock(mutex_);
-  const auto existing = std::ranges::find(watched_, &target, &watched::target);
+  const auto existing = std::ranges::find(watched_, &target, &watched_executor::target);
   if (existing != watched_.end()) {
     existing->name = std::move(name);
   } else {
@@ -110,7 +110,8 @@ void executor_watchdog::watch(executor& target, std::string name) {
 
 void executor_watchdog::forget(executor& target) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase_if(watched_, [&target](const watched& each) { return each.target == &target; });
+  std::erase_if(watched_,
+                [&target](const watched_executor& each) { return each.target == &target; });
 }
 
 std::uint64_t executor_watchdog::holds() const noexcept {
@@ -121,13 +122,13 @@ std::uint64_t executor_watchdog::holds() const noexcept {
 void executor_watchdog::run() {
   std::unique_lock lock(mutex_);
   while (!stop_requested_) {
-    for (watched& each : watched_) check(each, detail::monotonic_now());
+    for (watched_executor& each : watched_) check(each, detail::monotonic_now());
     const steady_time next = detail::later(detail::monotonic_now(), options_.limit);
     stopping_.wait_until(lock, next, [this] { return stop_requested_; });
   }
 }
 
-void executor_watchdog::check(watched& each, steady_time now) {
+void executor_watchdog::check(watched_executor& each, steady_time now) {
   heartbeat& beat = *each.beat;
   const bool is_late = beat.is_posted();
   if (is_late && !beat.is_reported && beat.delay_at(now) >= options_.limit) {

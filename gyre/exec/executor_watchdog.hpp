@@ -90,21 +90,21 @@ class executor_watchdog {
 
  private:
   class heartbeat;
-  struct watched {
+  struct watched_executor {
     executor* target;
     std::string name;
     std::shared_ptr<heartbeat> beat;
   };
 
   void run();
-  void check(watched& each, steady_time now);
+  void check(watched_executor& each, steady_time now);
 
   options options_;
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_requested_ = false;
   std::uint64_t holds_ = 0;
-  std::vector<watched> watched_;
+  std::vector<watched_executor> watched_;
   detail::named_thread thread_;
 };
 

@@ -86,8 +86,9 @@ std::optional<received_cookie> received_cookie::parse(std::string_view header) {
   return cookie;
 }
 
-std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received_cookie& cookie,
-                                                     time_point time) {
+std::optional<cookie_jar::stored_cookie> cookie_jar::accept(const url& sender,
+                                                            received_cookie& cookie,
+                                                            time_point time) {
   if (cookie.secure && !is_over_tls(sender)) return std::nullopt;
   const detail::cookie_prefix prefix = detail::prefix_of(cookie.name);
   if (prefix != detail::cookie_prefix::none && !cookie.secure) return std::nullopt;
@@ -110,20 +111,20 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received
   }
   if (cookie.path.empty()) cookie.path = default_path(sender.path());
   if (host_only) cookie.domain = sender.host();
-  return stored{.name = std::move(cookie.name),
-                .value = std::move(cookie.value),
-                .domain = std::move(cookie.domain),
-                .path = std::move(cookie.path),
-                .expires = expires,
-                .host_only = host_only,
-                .secure = cookie.secure};
+  return stored_cookie{.name = std::move(cookie.name),
+                       .value = std::move(cookie.value),
+                       .domain = std::move(cookie.domain),
+                       .path = std::move(cookie.path),
+                       .expires = expires,
+                       .host_only = host_only,
+                       .secure = cookie.secure};
 }
 
 // Whether the cookie would replace or precede a Secure cookie although it came without TLS. Such a
 // response may be forged.
-bool cookie_jar::hides_secure_cookie(const url& sender, const stored& cookie) const {
+bool cookie_jar::hides_secure_cookie(const url& sender, const stored_cookie& cookie) const {
   if (is_over_tls(sender)) return false;
-  return std::ranges::any_of(cookies_, [&](const stored& each) {
+  return std::ranges::any_of(cookies_, [&](const stored_cookie& each) {
     return each.secure && each.name == cookie.name && path_matches(cookie.path, each.path) &&
            (domain_matches(each.domain, cookie.domain) ||
             domain_matches(cookie.domain, each.domain));
@@ -141,9 +142,9 @@ bool cookie_jar::receive(const url& sender, std::string_view set_cookie_header, 
   return true;
 }
 
-void cookie_jar::store(stored cookie, time_point time) {
-  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= time; });
-  const auto same = std::ranges::find_if(cookies_, [&](const stored& each) {
+void cookie_jar::store(stored_cookie cookie, time_point time) {
+  std::erase_if(cookies_, [&](const stored_cookie& each) { return each.expires <= time; });
+  const auto same = std::ranges::find_if(cookies_, [&](const stored_cookie& each) {
     return each.name == cookie.name && each.domain == cookie.domain && each.path == cookie.path &&
            each.host_only == cookie.host_only;
   });
@@ -163,14 +164,16 @@ void cookie_jar::store(stored cookie, time_point time) {
 
 // Makes room for a new cookie, or returns false. Cookies without Secure are evicted first (RFC
 // 6265bis, 5.7): otherwise a forged response could evict Secure ones.
-bool cookie_jar::evict_for(const stored& cookie) {
-  const auto is_of_host = [&](const stored& each) { return each.domain == cookie.domain; };
+bool cookie_jar::evict_for(const stored_cookie& cookie) {
+  const auto is_of_host = [&](const stored_cookie& each) { return each.domain == cookie.domain; };
   const auto host_count = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
   const bool host_is_full = host_count >= options_.max_cookies_per_host;
   if (!host_is_full && cookies_.size() < options_.max_cookies) return true;
-  const auto is_candidate = [&](const stored& each) { return !host_is_full || is_of_host(each); };
+  const auto is_candidate = [&](const stored_cookie& each) {
+    return !host_is_full || is_of_host(each);
+  };
   auto oldest = std::ranges::find_if(
-      cookies_, [&](const stored& each) { return !each.secure && is_candidate(each); });
+      cookies_, [&](const stored_cookie& each) { return !each.secure && is_candidate(each); });
   if (oldest == cookies_.end()) {
     if (!cookie.secure) return false;
     oldest = std::ranges::find_if(cookies_, is_candidate);
@@ -180,21 +183,21 @@ bool cookie_jar::evict_for(const stored& cookie) {
 }
 
 std::string cookie_jar::header_for(const url& target, time_point time) {
-  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= time; });
-  std::vector<const stored*> selection;
-  for (const stored& each : cookies_) {
+  std::erase_if(cookies_, [&](const stored_cookie& each) { return each.expires <= time; });
+  std::vector<const stored_cookie*> selection;
+  for (const stored_cookie& each : cookies_) {
     const bool is_for_host =
         each.host_only ? each.domain == target.host() : domain_matches(target.host(), each.domain);
     if (!is_for_host || !path_matches(target.path(), each.path)) continue;
     if (each.secure && !is_over_tls(target)) continue;
     // Cookies with longer paths come first (RFC 6265, 5.4).
-    const auto path_size = [](const stored* cookie) { return cookie->path.size(); };
+    const auto path_size = [](const stored_cookie* cookie) { return cookie->path.size(); };
     selection.insert(
         std::ranges::upper_bound(selection, each.path.size(), std::ranges::greater(), path_size),
         &each);
   }
   std::string header;
-  for (const stored* each : selection) {
+  for (const stored_cookie* each : selection) {
     if (!header.empty()) header += "; ";
     header.append(each->name).append("=").append(each->value);
   }

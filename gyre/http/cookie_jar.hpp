@@ -74,7 +74,7 @@ class cookie_jar {
   void clear() noexcept { cookies_.clear(); }
 
  private:
-  struct stored {
+  struct stored_cookie {
     std::string name;
     std::string value;
     std::string domain;
@@ -87,13 +87,14 @@ class cookie_jar {
   static time_point system_time() noexcept {
     return std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
   }
-  static std::optional<stored> accept(const url& sender, received_cookie& cookie, time_point time);
-  bool hides_secure_cookie(const url& sender, const stored& cookie) const;
-  void store(stored cookie, time_point time);
-  bool evict_for(const stored& cookie);
+  static std::optional<stored_cookie> accept(const url& sender, received_cookie& cookie,
+                                             time_point time);
+  bool hides_secure_cookie(const url& sender, const stored_cookie& cookie) const;
+  void store(stored_cookie cookie, time_point time);
+  bool evict_for(const stored_cookie& cookie);
 
   cookie_jar_options options_;
-  std::vector<stored> cookies_;  // ordered by creation, the oldest first
+  std::vector<stored_cookie> cookies_;  // ordered by creation, the oldest first
 };
 
 }  // namespace gyre::http

@@ -24,7 +24,7 @@ namespace detail {
 struct send_batch_operation;
 struct receive_batch_operation;
 struct datagram_slot;
-class udp_port;
+class udp_server_socket;
 }  // namespace detail
 
 /// One datagram of a batch, in the batch's memory.
@@ -101,7 +101,7 @@ class datagram_batch {
  private:
   friend detail::send_batch_operation;
   friend detail::receive_batch_operation;
-  friend detail::udp_port;
+  friend detail::udp_server_socket;
 
   std::span<mmsghdr> prepare_to_receive() noexcept;
   void received(std::size_t count) noexcept;

@@ -63,8 +63,9 @@ struct callback_lookup : waiting_lookup {
 namespace {
 
 template <class Result>
-struct lookup_of final : callback_lookup {
-  explicit lookup_of(move_only_function<void(Result)> handler, lookup_kind requested = {}) noexcept
+struct typed_lookup final : callback_lookup {
+  explicit typed_lookup(move_only_function<void(Result)> handler,
+                        lookup_kind requested = {}) noexcept
       : callback_lookup(&finish), callback(std::move(handler)) {
     kind = requested;
   }
@@ -82,7 +83,7 @@ struct lookup_of final : callback_lookup {
   }
   // Deletes the lookup if it is detached, and then calls its function.
   static void finish(waiting_lookup& lookup) {
-    auto& self = static_cast<lookup_of&>(lookup);
+    auto& self = static_cast<typed_lookup&>(lookup);
     move_only_function<void(Result)> function = std::move(self.callback);
     Result outcome = self.take_result();
     if (self.detached) delete &self;
@@ -138,7 +139,8 @@ lookup resolver::begin(std::unique_ptr<detail::callback_lookup> started, std::st
 }
 
 lookup resolver::resolve(std::string_view host, service port, callback handler) {
-  return begin(std::make_unique<detail::lookup_of<resolve_result>>(std::move(handler)), host, port);
+  return begin(std::make_unique<detail::typed_lookup<resolve_result>>(std::move(handler)), host,
+               port);
 }
 
 detail::resolve_awaiter resolver::resolve(std::string host, service port) {
@@ -160,7 +162,7 @@ detail::record_awaiter<srv_result> resolver::resolve_srv(std::string name) {
   return {engine_, std::move(name), 0, of_services};
 }
 lookup resolver::resolve_srv(std::string_view name, move_only_function<void(srv_result)> handler) {
-  return begin(std::make_unique<detail::lookup_of<srv_result>>(std::move(handler), of_services),
+  return begin(std::make_unique<detail::typed_lookup<srv_result>>(std::move(handler), of_services),
                name, 0);
 }
 
@@ -168,8 +170,8 @@ detail::record_awaiter<text_result> resolver::resolve_txt(std::string name) {
   return {engine_, std::move(name), 0, of_texts};
 }
 lookup resolver::resolve_txt(std::string_view name, move_only_function<void(text_result)> handler) {
-  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(handler), of_texts), name,
-               0);
+  return begin(std::make_unique<detail::typed_lookup<text_result>>(std::move(handler), of_texts),
+               name, 0);
 }
 
 detail::record_awaiter<text_result> resolver::resolve_ptr(const ip_address& address) {
@@ -177,7 +179,7 @@ detail::record_awaiter<text_result> resolver::resolve_ptr(const ip_address& addr
 }
 lookup resolver::resolve_ptr(const ip_address& address,
                              move_only_function<void(text_result)> handler) {
-  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(handler), of_names),
+  return begin(std::make_unique<detail::typed_lookup<text_result>>(std::move(handler), of_names),
                detail::reverse_name(address), 0);
 }
 
@@ -191,7 +193,7 @@ resolve_awaiter resolver_access::resolve_first_family(resolver& names, std::stri
 lookup resolver_access::resolve_first_family(resolver& names, std::string_view host, service port,
                                              duration resolution_delay,
                                              resolver::callback handler) {
-  return names.begin(std::make_unique<lookup_of<resolve_result>>(
+  return names.begin(std::make_unique<typed_lookup<resolve_result>>(
                          std::move(handler), lookup_kind{.resolution_delay = resolution_delay}),
                      host, port);
 }

@@ -38,26 +38,27 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void stop(move_only_function<void()> done);
   void abandon() noexcept;
   udp_server_metrics metrics() const;
-  /// Called by each port when it has stopped.
-  void port_stopped();
+  /// Called by each socket when it has stopped.
+  void on_socket_stopped();
 
   const udp_server_options options;
-  datagram_function received;  // not changed once a port is open
+  datagram_function received;  // not changed once a socket is open
 
  private:
-  std::shared_ptr<detail::udp_port> shared(detail::udp_port& part) noexcept {
-    return std::shared_ptr<detail::udp_port>(shared_from_this(), &part);
+  std::shared_ptr<detail::udp_server_socket> shared(
+      detail::udp_server_socket& server_socket) noexcept {
+    return std::shared_ptr<detail::udp_server_socket>(shared_from_this(), &server_socket);
   }
   template <class Function>
-  void post(detail::udp_port& part, Function function);
+  void post(detail::udp_server_socket& server_socket, Function function);
   void post_done(move_only_function<void()> done);
 
   const std::vector<event_loop*> loops_;
   detail::callback_gate gate_;  // guards callbacks of stop(), on the first loop
   mutable std::mutex mutex_;    // guards the members below
-  std::vector<std::unique_ptr<detail::udp_port>> ports_;
+  std::vector<std::unique_ptr<detail::udp_server_socket>> sockets_;
   std::vector<endpoint> endpoints_;
-  std::size_t ports_running_ = 0;
+  std::size_t running_sockets_ = 0;
   bool is_started_ = false;
   bool is_stopping_ = false;
   std::vector<move_only_function<void()>> when_stopped_;
@@ -68,12 +69,12 @@ namespace detail {
 /// One socket of a udp_server, on one of its loops.
 ///
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
-class udp_port final : public udp_server::channel {
+class udp_server_socket final : public udp_server::channel {
  public:
-  /// Makes a port of `local_socket`, which must be bound. May be called from any thread, like the
-  /// destructor of a closed port.
-  udp_port(udp_server::core& server, event_loop& loop, socket local_socket);
-  ~udp_port() = default;
+  /// Makes a socket of the server from `local_socket`, which must be bound. May be called from any
+  /// thread, like the destructor of a closed socket.
+  udp_server_socket(udp_server::core& server, event_loop& loop, socket local_socket);
+  ~udp_server_socket() = default;
 
   event_loop& loop() const noexcept { return loop_; }
   callback_gate& gate() noexcept { return gate_; }
@@ -86,7 +87,7 @@ class udp_port final : public udp_server::channel {
   void stop();
   /// Closes the gate from any thread: no handler runs any more when this returns. The loop closes
   /// the socket, now or later.
-  static void abandon(std::shared_ptr<udp_port> port) noexcept;
+  static void abandon(std::shared_ptr<udp_server_socket> server_socket) noexcept;
 
   /// May be called from any thread.
   void add_to(udp_server_metrics& sum) const noexcept;
@@ -124,16 +125,17 @@ class udp_port final : public udp_server::channel {
     }
   };
   template <class Request>
-  struct request_of_port final : Request {
-    request_of_port(io::handle& socket, udp_port& port, io::request::function completed) noexcept
-        : Request(socket, {}, completed), self(&port) {}
-    udp_port* self;
+  struct socket_request final : Request {
+    socket_request(io::handle& handle, udp_server_socket& owner,
+                   io::request::function completed) noexcept
+        : Request(handle, {}, completed), self(&owner) {}
+    udp_server_socket* self;
   };
-  using receive_some = request_of_port<io::receive_messages_request>;
-  using send_some = request_of_port<io::send_messages_request>;
-  // The descriptor, requests and timer of an open port, which belong to the loop's thread.
+  using receive_some = socket_request<io::receive_messages_request>;
+  using send_some = socket_request<io::send_messages_request>;
+  // The descriptor, requests and timer of an open socket, which belong to the loop's thread.
   struct registration {
-    registration(udp_port& port, unique_fd fd);
+    registration(udp_server_socket& server_socket, unique_fd fd);
     io::descriptor descriptor;
     receive_some receiving;
     send_some sending;
@@ -168,22 +170,25 @@ class udp_port final : public udp_server::channel {
   std::array<control_buffer, max_sent> controls_;
   bool is_delivering_ = false;
   bool is_stopping_ = false;
-  gyre::detail::deferred_release<udp_port> release_{
-      [](std::shared_ptr<udp_port> port, gyre::detail::release_point) { port->close(); }};
+  gyre::detail::deferred_release<udp_server_socket> release_{
+      [](std::shared_ptr<udp_server_socket> server_socket, gyre::detail::release_point) {
+        server_socket->close();
+      }};
   gyre::detail::published_counter received_, sent_, bytes_received_, bytes_sent_, truncated_,
       refused_, errors_;
 };
 
-udp_port::udp_port(udp_server::core& server, event_loop& loop, socket local_socket)
+udp_server_socket::udp_server_socket(udp_server::core& server, event_loop& loop,
+                                     socket local_socket)
     : core_(server), loop_(loop), bound_(std::move(local_socket)) {}
 
-udp_port::registration::registration(udp_port& port, unique_fd fd)
-    : descriptor(port.loop_, std::move(fd), io::handle_kind::socket),
-      receiving(descriptor.handle(), port, &udp_port::on_received),
-      sending(descriptor.handle(), port, &udp_port::on_sent),
-      retry_timer(port.loop_, [&port] { port.receive(std::nullopt); }) {}
+udp_server_socket::registration::registration(udp_server_socket& server_socket, unique_fd fd)
+    : descriptor(server_socket.loop_, std::move(fd), io::handle_kind::socket),
+      receiving(descriptor.handle(), server_socket, &udp_server_socket::on_received),
+      sending(descriptor.handle(), server_socket, &udp_server_socket::on_sent),
+      retry_timer(server_socket.loop_, [&server_socket] { server_socket.receive(std::nullopt); }) {}
 
-void udp_port::open() {
+void udp_server_socket::open() {
   if (is_stopping_) return;
   batch_.emplace(core_.options.batch, core_.options.max_datagram);
   open_.emplace(*this, bound_.release());
@@ -192,13 +197,13 @@ void udp_port::open() {
 
 // --- Receiving ---
 
-void udp_port::on_received(io::request& request, io::result result) {
+void udp_server_socket::on_received(io::request& request, io::result result) {
   static_cast<receive_some&>(request).self->receive(result);
 }
 
-// Receives and delivers batches, beginning with `result`, until the port must wait or the loop must
+// Receives and delivers batches, beginning with `result`, until the socket must wait or the loop must
 // serve others.
-void udp_port::receive(std::optional<io::result> result) {
+void udp_server_socket::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);
   if (!passing) return;
@@ -223,7 +228,7 @@ void udp_port::receive(std::optional<io::result> result) {
 
 // Delivers the datagrams of the batch. Returns whether to continue receiving. After an exception,
 // which the loop gets, the next turn delivers the rest.
-bool udp_port::deliver_batch() {
+bool udp_server_socket::deliver_batch() {
   const auto end = [this] {
     is_delivering_ = false;
     if (open_) flush();
@@ -239,7 +244,7 @@ bool udp_port::deliver_batch() {
   return end();
 }
 
-void udp_port::deliver_rest() {
+void udp_server_socket::deliver_rest() {
   while (delivered_ < batch_->size()) {
     const datagram each = (*batch_)[delivered_++];
     if (each.truncated) {
@@ -255,7 +260,7 @@ void udp_port::deliver_rest() {
 
 // --- Sending ---
 
-bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
+bool udp_server_socket::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
   if (!open_ || is_stopping_) return false;
   const std::size_t waiting = filling_.memory() + draining_.memory() + sizeof(replies::reply);
   const std::size_t limit = core_.options.output_limit;
@@ -268,7 +273,7 @@ bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
   return true;
 }
 
-void udp_port::flush() noexcept {
+void udp_server_socket::flush() noexcept {
   while (!open_->sending.under_way()) {
     if (draining_.done()) {
       draining_.clear();
@@ -286,7 +291,7 @@ void udp_port::flush() noexcept {
   }
 }
 
-std::span<mmsghdr> udp_port::describe_unsent() noexcept {
+std::span<mmsghdr> udp_server_socket::describe_unsent() noexcept {
   const auto unsent = std::span(draining_.each).subspan(draining_.sent);
   const std::size_t count = std::min(unsent.size(), max_sent);
   for (std::size_t i = 0; i < count; ++i) {
@@ -298,8 +303,8 @@ std::span<mmsghdr> udp_port::describe_unsent() noexcept {
   return std::span(messages_).first(count);
 }
 
-void udp_port::on_sent(io::request& request, io::result result) {
-  udp_port& self = *static_cast<send_some&>(request).self;
+void udp_server_socket::on_sent(io::request& request, io::result result) {
+  udp_server_socket& self = *static_cast<send_some&>(request).self;
   const callback_gate::pass passing(self.gate_);
   if (!passing) return;
   self.record_sent(result);
@@ -308,7 +313,7 @@ void udp_port::on_sent(io::request& request, io::result result) {
 }
 
 // Notes the result of sending; an error is that of the first unsent reply, which is dropped.
-void udp_port::record_sent(io::result result) noexcept {
+void udp_server_socket::record_sent(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_ : errors_).add(1);
     ++draining_.sent;
@@ -322,7 +327,7 @@ void udp_port::record_sent(io::result result) noexcept {
 
 // --- Ending ---
 
-void udp_port::stop() {
+void udp_server_socket::stop() {
   if (std::exchange(is_stopping_, true)) return;
   if (open_) {
     open_->descriptor.cancel(open_->receiving);
@@ -332,26 +337,26 @@ void udp_port::stop() {
   close_when_done();
 }
 
-void udp_port::close_when_done() {
+void udp_server_socket::close_when_done() {
   if (open_ && open_->sending.under_way()) return;
   close();
-  core_.port_stopped();
+  core_.on_socket_stopped();
 }
 
-void udp_port::close() noexcept {
+void udp_server_socket::close() noexcept {
   open_.reset();
   bound_.close();
 }
 
-void udp_port::abandon(std::shared_ptr<udp_port> port) noexcept {
-  udp_port& target = *port;
+void udp_server_socket::abandon(std::shared_ptr<udp_server_socket> server_socket) noexcept {
+  udp_server_socket& target = *server_socket;
   const bool on_loop_thread = target.loop_.in_loop_thread();
   target.gate_.close(on_loop_thread);
   if (on_loop_thread) target.close();
-  target.release_.post(target.loop_, std::move(port));
+  target.release_.post(target.loop_, std::move(server_socket));
 }
 
-void udp_port::add_to(udp_server_metrics& sum) const noexcept {
+void udp_server_socket::add_to(udp_server_metrics& sum) const noexcept {
   sum.received += received_.get();
   sum.sent += sent_.get();
   sum.bytes_received += bytes_received_.get();
@@ -372,10 +377,10 @@ udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settin
 }
 
 template <class Function>
-void udp_server::core::post(detail::udp_port& part, Function function) {
-  part.loop().post([port = shared(part), function] {
-    const detail::callback_gate::pass passing(port->gate());
-    if (passing) function(*port);
+void udp_server::core::post(detail::udp_server_socket& server_socket, Function function) {
+  server_socket.loop().post([target = shared(server_socket), function] {
+    const detail::callback_gate::pass passing(target->gate());
+    if (passing) function(*target);
   });
 }
 
@@ -388,7 +393,7 @@ void udp_server::core::on_datagram(datagram_function callback) {
 
 void udp_server::core::listen(const endpoint& local) {
   endpoint address = local;
-  std::vector<std::unique_ptr<detail::udp_port>> ports;
+  std::vector<std::unique_ptr<detail::udp_server_socket>> sockets;
   for (event_loop* loop : loops_) {
     socket result = socket::open(local.family(), socket_type::datagram);
     if (local.is_ip()) {
@@ -405,16 +410,16 @@ void udp_server::core::listen(const endpoint& local) {
     detail::bind_listener(result, address, true);
     address = result.local_endpoint();  // the other sockets get the port of the first one
     if (options.packet_info) detail::note_sources(result, address);
-    ports.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(result)));
+    sockets.push_back(std::make_unique<detail::udp_server_socket>(*this, *loop, std::move(result)));
     if (local.is_unix()) break;
   }
   const std::lock_guard lock(mutex_);
   if (is_stopping_) return;
   endpoints_.push_back(address);
-  for (auto& each : ports) {
-    detail::udp_port& port = *ports_.emplace_back(std::move(each));
-    ++ports_running_;
-    if (is_started_) post(port, [](detail::udp_port& target) { target.open(); });
+  for (auto& each : sockets) {
+    detail::udp_server_socket& server_socket = *sockets_.emplace_back(std::move(each));
+    ++running_sockets_;
+    if (is_started_) post(server_socket, [](detail::udp_server_socket& target) { target.open(); });
   }
 }
 
@@ -430,7 +435,8 @@ void udp_server::core::start() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(is_started_, true))
     throw std::logic_error("gyre::net::udp_server: started twice");
-  for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.open(); });
+  for (auto& each : sockets_)
+    post(*each, [](detail::udp_server_socket& server_socket) { server_socket.open(); });
 }
 
 // Adds `done` last: afterwards `done` may run at any time on the first loop, and may destroy the
@@ -439,22 +445,23 @@ void udp_server::core::stop(move_only_function<void()> done) {
   const auto self = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    is_stopping_ = true;  // ports_ does not change any more
+    is_stopping_ = true;  // sockets_ does not change any more
   }
-  for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.stop(); });
+  for (auto& each : sockets_)
+    post(*each, [](detail::udp_server_socket& server_socket) { server_socket.stop(); });
   if (!done) return;
   {
     const std::lock_guard lock(mutex_);
-    if (ports_running_ > 0) return when_stopped_.push_back(std::move(done));
+    if (running_sockets_ > 0) return when_stopped_.push_back(std::move(done));
   }
   post_done(std::move(done));
 }
 
-void udp_server::core::port_stopped() {
+void udp_server::core::on_socket_stopped() {
   std::vector<move_only_function<void()>> callbacks;
   {
     const std::lock_guard lock(mutex_);
-    if (--ports_running_ > 0) return;
+    if (--running_sockets_ > 0) return;
     callbacks.swap(when_stopped_);
   }
   for (auto& each : callbacks) post_done(std::move(each));
@@ -470,13 +477,13 @@ void udp_server::core::post_done(move_only_function<void()> done) {
 }
 
 void udp_server::core::abandon() noexcept {
-  const auto port = [this](std::size_t index) -> detail::udp_port* {
+  const auto socket_at = [this](std::size_t index) -> detail::udp_server_socket* {
     const std::lock_guard lock(mutex_);
-    return index < ports_.size() ? ports_[index].get() : nullptr;
+    return index < sockets_.size() ? sockets_[index].get() : nullptr;
   };
   // Does not hold the mutex: closing may wait for a handler, which may call metrics().
-  for (std::size_t i = 0; detail::udp_port* const each = port(i); ++i) {
-    detail::udp_port::abandon(shared(*each));
+  for (std::size_t i = 0; detail::udp_server_socket* const each = socket_at(i); ++i) {
+    detail::udp_server_socket::abandon(shared(*each));
   }
   gate_.close(loops_.front()->in_loop_thread());
 }
@@ -484,7 +491,7 @@ void udp_server::core::abandon() noexcept {
 udp_server_metrics udp_server::core::metrics() const {
   const std::lock_guard lock(mutex_);
   udp_server_metrics sum;
-  for (const auto& each : ports_) each->add_to(sum);
+  for (const auto& each : sockets_) each->add_to(sum);
   return sum;
 }
 
@@ -511,13 +518,13 @@ const std::string& udp_server::name() const noexcept { return core_->options.nam
 udp_server_metrics udp_server::metrics() const noexcept { return core_->metrics(); }
 
 bool udp_server::channel::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
-  return static_cast<detail::udp_port*>(this)->send_to(bytes, peer);
+  return static_cast<detail::udp_server_socket*>(this)->send_to(bytes, peer);
 }
 event_loop& udp_server::channel::loop() const noexcept {
-  return static_cast<const detail::udp_port*>(this)->loop();
+  return static_cast<const detail::udp_server_socket*>(this)->loop();
 }
 int udp_server::channel::fd() const noexcept {
-  return static_cast<const detail::udp_port*>(this)->fd();
+  return static_cast<const detail::udp_server_socket*>(this)->fd();
 }
 endpoint udp_server::channel::local_endpoint() const { return socket_ref(fd()).local_endpoint(); }
 

@@ -28,7 +28,7 @@
 namespace gyre::net {
 
 namespace detail {
-class udp_port;
+class udp_server_socket;
 }
 
 /// A callback-driven datagram server: one socket per loop and IP endpoint, with SO_REUSEPORT where
@@ -68,7 +68,7 @@ class udp_server {
     int fd() const noexcept;
 
    private:
-    friend class detail::udp_port;
+    friend class detail::udp_server_socket;
     channel() = default;
     ~channel() = default;
   };
@@ -140,7 +140,7 @@ class udp_server {
   udp_server_metrics metrics() const noexcept;
 
  private:
-  friend class detail::udp_port;
+  friend class detail::udp_server_socket;
   class core;
 
   std::shared_ptr<core> core_;

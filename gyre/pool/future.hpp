@@ -65,7 +65,7 @@ class submitted_task final : public future_state<submitted_result_t<F>> {
   static void run(operation& self) noexcept {
     auto& task = static_cast<submitted_task&>(self);
     {
-      const future_state_base::running scope(task);
+      const future_state_base::run_scope scope(task);
       task.store_result_of(task.callable_);
       std::destroy_at(&task.callable_);
     }

@@ -92,7 +92,7 @@ class join_set {
     if (!work.valid()) detail::throw_empty_task();
     detail::scope_access::record_if_asked(work, target, name, location);
     detail::join_set_task::start(
-        std::make_unique<detail::join_set_task_of<T>>(*core_, target, std::move(work), name));
+        std::make_unique<detail::typed_join_set_task<T>>(*core_, target, std::move(work), name));
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
@@ -127,7 +127,7 @@ class join_set {
       std::rethrow_exception(context != nullptr ? detail::error_of_taken(*context, std::move(error))
                                                 : detail::error_outside(std::move(error)));
     }
-    auto& task = static_cast<detail::join_set_task_of<T>&>(*ended);
+    auto& task = static_cast<detail::typed_join_set_task<T>&>(*ended);
     if constexpr (std::is_void_v<T>) {
       task.take_result();
       return true;

@@ -6,10 +6,10 @@ namespace gyre::detail {
 void release_queue::run_in_turn(operation& queue) {
   auto& self = static_cast<release_queue&>(queue);
   // Posts the remaining releases again if one of them throws.
-  struct unfinished {
+  struct pending_releases {
     release_queue& queue;
     intrusive_queue<release_node> releases;
-    ~unfinished() {
+    ~pending_releases() {
       bool was_empty = false;
       while (release_node* each = releases.pop_front()) was_empty |= queue.push(*each);
       if (was_empty) queue.loop_.post(queue);

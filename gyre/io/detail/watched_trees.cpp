@@ -90,13 +90,13 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
     return fd;
   }
   if (error != ENAMETOOLONG) return std::unexpected(error);
-  reached by_steps = reach(directory);
+  reach_result by_steps = reach(directory);
   if (!by_steps.fd) return std::unexpected(by_steps.error);
   return std::move(by_steps.fd);
 }
 
 // Opens the directory name by name, to find the first name that leads elsewhere.
-watched_trees::reached watched_trees::reach(watched_inode& directory) {
+watched_trees::reach_result watched_trees::reach(watched_inode& directory) {
   auto fd = system::open_at(AT_FDCWD, directory.watch.path.c_str(), O_DIRECTORY);
   for (watched_inode* const each : watched_inodes::way_to(directory)) {
     if (fd && !each->is_top()) {
@@ -181,7 +181,7 @@ bool watched_trees::settle() {
   watched_inode& inode = *unverified_.back();
   unverified_.pop_back();
   inode.is_doubted = false;
-  const reached place = reach(inode);
+  const reach_result place = reach(inode);
   if (place.fd) {
     if (std::exchange(inode.is_lost, false)) retell(inode, true);
     if (inode.wanted) request(inode, {});

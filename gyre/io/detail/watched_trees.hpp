@@ -80,7 +80,7 @@ class watched_trees {
     watched_inode* at = nullptr;
     bool is_new = false;
   };
-  struct reached {
+  struct reach_result {
     unique_fd fd;
     int error = 0;
     watched_inode* missing = nullptr;  // the first inode on the path that is not at its position
@@ -89,7 +89,7 @@ class watched_trees {
   look look_at(watched_inode& directory, std::string_view name);
   look enter(watched_inode& directory, int fd, const std::string& name, scan_extent extent);
   std::expected<unique_fd, int> open(watched_inode& directory);
-  reached reach(watched_inode& directory);
+  reach_result reach(watched_inode& directory);
   std::expected<int, int> watch_open(int fd, const program_watch& watch) noexcept;
   int compare(int fd, const watched_inode& inode) noexcept;
   static void end_name(watched_inode& directory, std::string_view name, const look& view);

@@ -61,7 +61,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   connection_io* connection = nullptr;
   try {
     scheduled_.reserve(size_ + 1);
-    ended_.reserve(size_ + 1);
+    ended_connections_.reserve(size_ + 1);
     connection = new_connection(*this, {socket.get(), kind}, id, peer, std::move(protocol));
     io_.attach(*connection);
   } catch (const std::exception&) {  // memory is exhausted, or too many descriptors are watched
@@ -115,7 +115,7 @@ void connection_group::schedule(connection_io& due) noexcept {
 // Calls defer() instead of post(): the end of a connection need not wait for the next turn, unlike
 // its next input.
 void connection_group::schedule_finish(connection_io& connection, std::error_code reason) noexcept {
-  ended_.push({&connection, reason});
+  ended_connections_.push({&connection, reason});
   if (!std::exchange(is_run_posted_, true)) loop_.defer(run_operation_);
 }
 
@@ -134,7 +134,7 @@ void connection_group::run_due_calls() {
   is_run_posted_ = false;
   if (scheduled_now_ + ended_now_ == 0) {
     scheduled_now_ = scheduled_.size();
-    ended_now_ = ended_.size();
+    ended_now_ = ended_connections_.size();
   }
   constexpr int max_calls = 64;  // more calls would keep the loop from its sockets
   for (int left = max_calls; left > 0 && run_next_call();) --left;
@@ -148,9 +148,9 @@ bool connection_group::run_next_call() {
   }
   if (ended_now_ > 0) {
     --ended_now_;
-    const ending next = ended_.pop();
+    const ended_connection next = ended_connections_.pop();
     if (next.connection->is_scheduled()) {
-      ended_.push(next);  // its scheduled call comes first
+      ended_connections_.push(next);  // its scheduled call comes first
     } else {
       finish(*next.connection, next.reason);
     }
@@ -260,7 +260,7 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   const bool loop_continues = point != gyre::detail::release_point::loop_end;
   self.close_all();
   self.scheduled_.clear();
-  self.ended_.clear();
+  self.ended_connections_.clear();
   self.scheduled_now_ = self.ended_now_ = 0;
   while (!self.empty()) self.remove(self.list_.front());
   // run_operation_ is in the loop's inbox, so the group must live until it has run.

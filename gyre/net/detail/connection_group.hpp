@@ -173,7 +173,7 @@ class connection_group {
   virtual void close_others() noexcept {}
 
  private:
-  struct ending {
+  struct ended_connection {
     connection_io* connection;
     std::error_code reason;
   };
@@ -184,7 +184,7 @@ class connection_group {
     connection_group& self;
   };
 
-  bool has_due_calls() const noexcept { return !scheduled_.empty() || !ended_.empty(); }
+  bool has_due_calls() const noexcept { return !scheduled_.empty() || !ended_connections_.empty(); }
   void post_due_calls() noexcept;
   void run_due_calls();
   bool run_next_call();
@@ -225,7 +225,7 @@ class connection_group {
   // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
   // needs no memory; an operation in each connection would take more.
   gyre::detail::reserved_ring<connection_io*> scheduled_;
-  gyre::detail::reserved_ring<ending> ended_;
+  gyre::detail::reserved_ring<ended_connection> ended_connections_;
   // The number of calls to be made in this turn, or in the next one if this turn's share is used
   // up; the other calls are made in later turns.
   std::size_t scheduled_now_ = 0;

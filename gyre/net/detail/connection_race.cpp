@@ -98,7 +98,7 @@ connection_race::connection_race(event_loop& loop, const attempt_settings& setti
                                  move_only_function<void()> callback) noexcept
     : loop_(loop),
       settings_(settings),
-      ended_(std::move(callback)),
+      end_callback_(std::move(callback)),
       step_(loop, [this] { advance(); }),
       error_(cancelled()) {}
 
@@ -135,7 +135,7 @@ void connection_race::advance() {
   if (!winner_ && may_start()) start_next();
   const bool has_lost = attempts_.empty() && is_complete_ && !candidates_.has_next();
   if (!winner_ && !has_lost) return;
-  move_only_function<void()> callback = std::exchange(ended_, nullptr);
+  move_only_function<void()> callback = std::exchange(end_callback_, nullptr);
   attempts_.clear();
   step_.cancel();
   callback();

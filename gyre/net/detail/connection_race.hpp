@@ -87,7 +87,7 @@ class connection_race {
  private:
   class attempt;
 
-  bool is_over() const noexcept { return !ended_; }
+  bool is_over() const noexcept { return !end_callback_; }
   void wake() noexcept;
   void advance();
   void collect_ended() noexcept;
@@ -97,7 +97,7 @@ class connection_race {
 
   event_loop& loop_;
   const attempt_settings settings_;
-  move_only_function<void()> ended_;  // the callback; empty after the end
+  move_only_function<void()> end_callback_;  // the callback; empty after the end
   candidate_list candidates_;
   bool is_complete_ = false;     // whether no more candidates will come
   std::list<attempt> attempts_;  // attempts under way, or ended and not collected

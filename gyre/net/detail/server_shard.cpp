@@ -225,7 +225,7 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
   }
   // Takes the header before code of the program runs, which may throw, so that no other connection
   // can get the header.
-  arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
+  opening_connection arrival{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
   std::unique_ptr<layer> protocol;
   std::exception_ptr error;
   try {
@@ -233,13 +233,13 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
     protocol->feed(early);
     protocol->keep_unread();
     if (!protocol->is_established()) {
-      return open_layer(std::move(connection), std::move(begun), std::move(protocol));
+      return open_layer(std::move(connection), std::move(arrival), std::move(protocol));
     }
   } catch (...) {
     error = std::current_exception();
   }
   if (!error) {
-    proxy_header_ = std::move(begun.header);
+    proxy_header_ = std::move(arrival.header);
     return begin_connection(std::move(connection), peer, std::move(protocol));
   }
   connection.reset();
@@ -259,27 +259,27 @@ void server_shard::report_no_layer(const endpoint& peer, const std::exception_pt
   }
 }
 
-void server_shard::open_layer(unique_fd connection, arriving&& arrival,
+void server_shard::open_layer(unique_fd connection, opening_connection&& arrival,
                               std::unique_ptr<layer> protocol) {
-  arriving& entry = arriving_.emplace_back(std::move(arrival));
+  opening_connection& entry = opening_connections_.emplace_back(std::move(arrival));
   try {
     entry.opening = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),
         [this, &entry](std::error_code reason) { on_opening_ended(entry, reason); });
   } catch (...) {
-    arriving_.pop_back();
+    opening_connections_.pop_back();
     throw;
   }
   entry.opening->start();
 }
 
-void server_shard::on_opening_ended(arriving& arrival, std::error_code reason) {
+void server_shard::on_opening_ended(opening_connection& arrival, std::error_code reason) {
   unique_fd connection = arrival.opening->release();
   std::unique_ptr<layer> protocol = arrival.opening->take_layer();
   const endpoint peer = arrival.peer;
   proxy_layer* const proxy = arrival.proxy;
   std::optional<proxy_header> header = std::move(arrival.header);
-  arriving_.remove_if([&](const arriving& each) { return &each == &arrival; });
+  opening_connections_.remove_if([&](const opening_connection& each) { return &each == &arrival; });
   const callback_gate::pass passing(gate());
   if (!passing) return;
   if (proxy != nullptr) return on_header_ended(std::move(connection), peer, *proxy, reason);
@@ -372,12 +372,12 @@ void server_shard::advance_stop() {
   if (!is_over) stop_timer_->start_at(stop_by_);
   if (stage_ == stop_stage::begun) {
     stage_ = stop_stage::grace_over;
-    const std::size_t refused = arriving_.size();
-    for (const arriving& each : arriving_) {
+    const std::size_t refused = opening_connections_.size();
+    for (const opening_connection& each : opening_connections_) {
       if (each.proxy == nullptr) core_.address_limits_.release(each.peer);
     }
     acceptors_.clear();
-    arriving_.clear();
+    opening_connections_.clear();
     for (std::size_t i = 0; i < refused; ++i) refuse_assigned();
     note_accepting_ended();
     if (!is_over) return stop_waiting_for_input();
@@ -406,7 +406,7 @@ void server_shard::on_connection_drained(tcp_connection& connection) {
 
 void server_shard::close_others() noexcept {
   acceptors_.clear();
-  arriving_.clear();
+  opening_connections_.clear();
   stop_timer_.reset();
 }
 

@@ -74,15 +74,16 @@ class server_shard final : public connection_group {
   void on_connection_gone() override;
   void on_connection_drained(tcp_connection& connection) override;
   // An accepted connection whose layer opens.
-  struct arriving {
+  struct opening_connection {
     endpoint peer;
     proxy_layer* proxy = nullptr;  // the layer that reads the header, while `peer` is the proxy
     std::optional<proxy_header> header = std::nullopt;
     std::unique_ptr<layer_opening> opening = nullptr;
   };
-  void open_layer(unique_fd connection, arriving&& arrival, std::unique_ptr<layer> protocol);
+  void open_layer(unique_fd connection, opening_connection&& arrival,
+                  std::unique_ptr<layer> protocol);
   /// Called when the opening of a layer has ended; destroys `arrival`.
-  void on_opening_ended(arriving& arrival, std::error_code reason);
+  void on_opening_ended(opening_connection& arrival, std::error_code reason);
   void on_header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
                        std::error_code reason);
   /// `early`: bytes that came with the header of a proxy.
@@ -102,7 +103,7 @@ class server_shard final : public connection_group {
 
   server_core& core_;
   std::list<acceptor> acceptors_;
-  std::list<arriving> arriving_;
+  std::list<opening_connection> opening_connections_;
   std::optional<proxy_header> proxy_header_;  // the header for the connection that begins next
   gyre::detail::flag_set<server_core::hold> holds_;
 

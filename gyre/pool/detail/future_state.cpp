@@ -36,11 +36,11 @@ std::uint32_t this_thread_number() noexcept {
 
 // relaxed, here and in is_run_by_this_thread(): a thread compares only with the number that it has
 // stored itself.
-future_state_base::running::running(future_state_base& task) noexcept : task_(task) {
+future_state_base::run_scope::run_scope(future_state_base& task) noexcept : task_(task) {
   task.runner_.store(this_thread_number(), std::memory_order_relaxed);
 }
 
-future_state_base::running::~running() { task_.runner_.store(0, std::memory_order_relaxed); }
+future_state_base::run_scope::~run_scope() { task_.runner_.store(0, std::memory_order_relaxed); }
 
 bool future_state_base::is_run_by_this_thread() const noexcept {
   return runner_.load(std::memory_order_relaxed) == this_thread_number();

@@ -72,11 +72,11 @@ class future_state_base : public droppable_operation, public slab_object {
   void finish() noexcept;
 
   /// The scope in which the calling thread runs the task.
-  class running {
+  class run_scope {
    public:
-    explicit running(future_state_base& task) noexcept;
-    running& operator=(running&&) = delete;
-    ~running();
+    explicit run_scope(future_state_base& task) noexcept;
+    run_scope& operator=(run_scope&&) = delete;
+    ~run_scope();
 
    private:
     future_state_base& task_;
@@ -111,7 +111,7 @@ class future_state : public future_state_base {
     if (auto* const error = std::get_if<std::exception_ptr>(&result_)) {
       rethrow(std::move(*error));
     }
-    auto* const value = std::get_if<stored>(&result_);
+    auto* const value = std::get_if<stored_value>(&result_);
     if (value == nullptr) throw_error(std::errc::operation_canceled);
     if constexpr (std::is_void_v<T>) {
       return;
@@ -132,11 +132,11 @@ class future_state : public future_state_base {
     try {
       if constexpr (std::is_void_v<T>) {
         callable();
-        result_.template emplace<stored>();
+        result_.template emplace<stored_value>();
       } else if constexpr (std::is_reference_v<T>) {
-        result_.template emplace<stored>(&static_cast<T>(callable()));
+        result_.template emplace<stored_value>(&static_cast<T>(callable()));
       } else {
-        result_.template emplace<stored>(stored{callable()});
+        result_.template emplace<stored_value>(stored_value{callable()});
       }
     } catch (...) {
       result_.template emplace<std::exception_ptr>(std::current_exception());
@@ -146,7 +146,7 @@ class future_state : public future_state_base {
  private:
   // Wraps the value, so that the alternatives of the variant differ even if the task returns a
   // std::exception_ptr.
-  struct stored {
+  struct stored_value {
     [[no_unique_address]] stored_result_t<T> value;
   };
 
@@ -154,7 +154,7 @@ class future_state : public future_state_base {
     std::rethrow_exception(std::move(error));
   }
 
-  std::variant<std::monostate, stored, std::exception_ptr> result_;
+  std::variant<std::monostate, stored_value, std::exception_ptr> result_;
 };
 
 }  // namespace gyre::detail

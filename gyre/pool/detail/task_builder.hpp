@@ -48,7 +48,7 @@ class task_builder {
 
   bool fits_cell() const noexcept { return functions_->in_cell.call != nullptr; }
   /// The callable for a cell of the submissions; requires fits_cell().
-  inbox::detail::task_cell::erased in_cell() const noexcept {
+  inbox::detail::task_cell::erased_callable in_cell() const noexcept {
     return {&functions_->in_cell, source_};
   }
   pool_task& make(bool records_times) const { return functions_->make(source_, records_times); }
@@ -59,7 +59,7 @@ class task_builder {
   using task_cell = inbox::detail::task_cell;
 
   struct functions {
-    task_cell::erased::functions in_cell;
+    task_cell::erased_callable::functions in_cell;
     pool_task& (*make)(void* source, bool records_times);
     void (*run)(void* source, exception_guard& guard);
   };
@@ -72,7 +72,7 @@ class task_builder {
     static void build(void* storage, void* source) noexcept {
       ::new (storage) queued_callable<function>{source_as<F>(source)};
     }
-    static constexpr task_cell::erased::functions in_cell() noexcept {
+    static constexpr task_cell::erased_callable::functions in_cell() noexcept {
       if constexpr (task_cell::holds<queued_callable<function>, 1> &&
                     std::is_nothrow_constructible_v<function, F>) {
         return {&build, &task_cell::run_or_drop<queued_callable<function>>, 1};

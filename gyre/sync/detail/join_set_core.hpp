@@ -101,13 +101,14 @@ class join_set_core : public slab_object {
 };
 
 template <class T>
-class join_set_task_of final : public join_set_task {
+class typed_join_set_task final : public join_set_task {
  public:
-  join_set_task_of(join_set_core& set, executor& target, task<T>&& work, const char* shown) noexcept
+  typed_join_set_task(join_set_core& set, executor& target, task<T>&& work,
+                      const char* shown) noexcept
       : join_set_task(
             set, target,
             [](operation& self) {
-              auto& started = static_cast<join_set_task_of&>(self);
+              auto& started = static_cast<typed_join_set_task&>(self);
               task_access::state(started.work_).start(started);
             },
             shown),

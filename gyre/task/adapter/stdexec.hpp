@@ -267,8 +267,8 @@ class sender_awaiter : completion_wait {
   };
 
   // Constructs the operation in place, because an operation state cannot be moved.
-  struct connected {
-    connected(Sender&& sender, receiver end)
+  struct connected_operation {
+    connected_operation(Sender&& sender, receiver end)
         : operation(execution::connect(std::move(sender), end)) {}
     execution::connect_result_t<Sender, receiver> operation;
   };
@@ -326,7 +326,7 @@ class sender_awaiter : completion_wait {
   Sender sender_;
   const task_context* context_ = nullptr;
   std::variant<std::monostate, stored, std::error_code, std::exception_ptr> outcome_;
-  std::optional<connected> connected_;
+  std::optional<connected_operation> connected_;
 };
 
 }  // namespace detail

@@ -43,7 +43,7 @@ using child_set = basic_child_set<records_backtraces>;
 /// `[[no_unique_address]]` member. Two such members of one object need different types to share an
 /// address.
 template <class T, bool IsRecorded = records_backtraces>
-class traced {
+class traced_field {
  public:
   const T& get() const noexcept { return value_; }
   void set(const T& value) noexcept { value_ = value; }
@@ -53,7 +53,7 @@ class traced {
 };
 
 template <class T>
-class traced<T, false> {
+class traced_field<T, false> {
  public:
   static constexpr T get() noexcept { return T{}; }
   static constexpr void set(const T&) noexcept {}
@@ -88,20 +88,20 @@ struct context_trace {
   using destroy_function = void (*)(task_end& outermost) noexcept;
 
   /// The coroutine of this context that runs or waits: the last one in the chain of awaits.
-  [[no_unique_address]] traced<promise_base*> innermost;
+  [[no_unique_address]] traced_field<promise_base*> innermost;
   /// The context that waits for the end of this context.
-  [[no_unique_address]] traced<const task_context*> parent;
+  [[no_unique_address]] traced_field<const task_context*> parent;
   /// The coroutine of `parent` that awaits the task of this context.
-  [[no_unique_address]] traced<const promise_base*> awaited_by;
-  [[no_unique_address]] traced<const char*> name;
+  [[no_unique_address]] traced_field<const promise_base*> awaited_by;
+  [[no_unique_address]] traced_field<const char*> name;
   /// The concurrent children of the context's coroutines, the newest set first.
-  [[no_unique_address]] traced<child_set*> child_sets;
+  [[no_unique_address]] traced_field<child_set*> child_sets;
   /// The task of the context's outermost coroutine, and the function that destroys that coroutine.
-  [[no_unique_address]] traced<task_end*> outermost;
-  [[no_unique_address]] traced<destroy_function> destroy;
+  [[no_unique_address]] traced_field<task_end*> outermost;
+  [[no_unique_address]] traced_field<destroy_function> destroy;
   /// An executor, other than the context's own, whose queue may hold the operation that ends the
   /// wait.
-  [[no_unique_address]] traced<const executor*> holder;
+  [[no_unique_address]] traced_field<const executor*> holder;
 
   /// Clears the trace for a child of `context`.
   void fork(const task_context& context) noexcept {
@@ -115,8 +115,8 @@ struct context_trace {
 /// The data of a promise that backtraces read: the coroutine that awaits the promise's coroutine,
 /// and the await in which the promise's coroutine is suspended.
 struct promise_trace {
-  [[no_unique_address]] traced<promise_base*> awaited_by;
-  [[no_unique_address]] traced<std::source_location> place;
+  [[no_unique_address]] traced_field<promise_base*> awaited_by;
+  [[no_unique_address]] traced_field<std::source_location> place;
 };
 
 static_assert(records_backtraces ||

@@ -50,7 +50,7 @@ class basic_child_set {
   void attach(std::coroutine_handle<Promise> parent) noexcept {
     if constexpr (has_context<Promise>) list_in(context_of(parent));
   }
-  void attach(traced<task_context*> parent) noexcept {
+  void attach(traced_field<task_context*> parent) noexcept {
     if (parent.get() != nullptr) list_in(*parent.get());
   }
 
@@ -74,7 +74,7 @@ class basic_child_set<false> {
  protected:
   template <class Promise>
   static constexpr void attach(std::coroutine_handle<Promise>) noexcept {}
-  static constexpr void attach(traced<task_context*>) noexcept {}
+  static constexpr void attach(traced_field<task_context*>) noexcept {}
 };
 
 /// A list of contexts, each of which stays in place until its owner is destroyed and may serve
@@ -124,8 +124,8 @@ struct forking_coroutine {
   forking_coroutine() noexcept = default;
 
   const task_context* context = nullptr;
-  [[no_unique_address]] traced<task_context*> lists_children;
-  [[no_unique_address]] traced<promise_base*> awaits_child;
+  [[no_unique_address]] traced_field<task_context*> lists_children;
+  [[no_unique_address]] traced_field<promise_base*> awaits_child;
 };
 
 }  // namespace gyre::detail

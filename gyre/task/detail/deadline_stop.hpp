@@ -110,7 +110,7 @@ class deadline_stop : operation, timer_operation {
 
   const std::chrono::nanoseconds limit_;
   std::coroutine_handle<> coroutine_;
-  [[no_unique_address]] traced<promise_base*> traced_awaiting_;
+  [[no_unique_address]] traced_field<promise_base*> traced_awaiting_;
   stand_in<deadline_stop> frame_{&resume_frame, &destroy_frame};
   executor* task_executor_ = nullptr;
   timer_service* timers_ = nullptr;

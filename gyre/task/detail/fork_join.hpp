@@ -223,7 +223,7 @@ class fork_join : protected child_set {
   const std::coroutine_handle<> parent_;
   const task_context* const parent_context_;
   inplace_stop_token stop_token_;  // the children's token
-  [[no_unique_address]] traced<promise_base*> awaited_by_;
+  [[no_unique_address]] traced_field<promise_base*> awaited_by_;
 
   std::optional<linked_stop_source> stop_;
   // The first error of a start; set by the thread that sets has_start_error_.

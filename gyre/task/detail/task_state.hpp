@@ -164,7 +164,7 @@ class task_promise_result : public task_promise_base {
     static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
     returned.set(true);
   }
-  [[no_unique_address]] traced<bool> returned;
+  [[no_unique_address]] traced_field<bool> returned;
 };
 
 template <>

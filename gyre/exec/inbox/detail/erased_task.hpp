@@ -23,14 +23,14 @@ class erased_task {
   explicit erased_task(F&& callable) noexcept
       : functions_(&functions_of<F>), source_(gyre::detail::source_of(callable)) {}
 
-  task_cell::erased in_cells() const noexcept { return {&functions_->in_cells, source_}; }
+  task_cell::erased_callable in_cells() const noexcept { return {&functions_->in_cells, source_}; }
   std::size_t cells() const noexcept { return functions_->in_cells.cells; }
   /// Returns a move_only_function of the callable. Throws std::bad_alloc.
   move_only_function<void()> function() const { return functions_->make_function(source_); }
 
  private:
   struct functions {
-    task_cell::erased::functions in_cells;
+    task_cell::erased_callable::functions in_cells;
     move_only_function<void()> (*make_function)(void* source);
   };
 

@@ -43,7 +43,7 @@ class alignas(cache_line_size / 2) task_cell {
   /// number of its cells; `measure` does nothing else.
   using thunk = std::size_t (*)(void* storage, action);
   /// A callable of a type that the producer does not know; `build` constructs it from `source`.
-  struct erased {
+  struct erased_callable {
     struct functions {
       void (*build)(void* storage, void* source) noexcept;
       thunk call;
@@ -54,11 +54,13 @@ class alignas(cache_line_size / 2) task_cell {
   };
   /// Returns the number of cells that `callable` takes.
   template <class F>
-    requires(!std::same_as<F, erased>)
+    requires(!std::same_as<F, erased_callable>)
   static constexpr std::size_t cells_of(const F&) noexcept {
     return cells_for<std::decay_t<const F>>;
   }
-  static std::size_t cells_of(const erased& callable) noexcept { return callable.type->cells; }
+  static std::size_t cells_of(const erased_callable& callable) noexcept {
+    return callable.type->cells;
+  }
 
   /// Is the thunk of a callable of type `F`.
   template <class F>
@@ -92,7 +94,7 @@ class alignas(cache_line_size / 2) task_cell {
   /// consumer.
   template <class F>
     requires(holds<F> && std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
-             !std::same_as<std::decay_t<F>, erased>)
+             !std::same_as<std::decay_t<F>, erased_callable>)
   void emplace(F&& callable) noexcept {
     using callable_type = std::decay_t<F>;
     build<callable_type>(storage(), std::forward<F>(callable));
@@ -100,7 +102,7 @@ class alignas(cache_line_size / 2) task_cell {
     thunk_.store(&run_or_drop<callable_type>, std::memory_order_release);
   }
   /// Producer: builds and publishes a callable of an erased type.
-  void emplace(const erased& callable) noexcept {
+  void emplace(const erased_callable& callable) noexcept {
     callable.type->build(storage(), callable.source);
     // release: pairs with the acquire in look().
     thunk_.store(callable.type->call, std::memory_order_release);
