@@ -105,9 +105,9 @@ class timer_wheel {
   /// share its slot; otherwise it may be earlier, because the wheel must turn first. Not after the
   /// time of the latest advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept {
-    if (!next_is_known_) [[unlikely]] {
+    if (!is_next_known_) [[unlikely]] {
       next_ = find_next_wakeup();
-      next_is_known_ = true;
+      is_next_known_ = true;
     }
     return next_;
   }
@@ -155,7 +155,7 @@ class timer_wheel {
   timer_node& take_due() noexcept;
   unsigned level_of(tick point) const noexcept;
   tick first_of(tick point) const noexcept;
-  void forget_next() noexcept { next_is_known_ = false; }
+  void forget_next() noexcept { is_next_known_ = false; }
   std::optional<steady_time> find_next_wakeup() const noexcept;
 
   // The tick of a timer is the one at whose end the deadline has passed. No timer is in a slot
@@ -168,8 +168,8 @@ class timer_wheel {
   timer_link delayed_;  // timers of start_after(), with the delay as the deadline
   std::size_t size_ = 0;
   // The cached result of next_wakeup(), which a loop calls before each sleep; valid if
-  // next_is_known_.
-  mutable bool next_is_known_ = false;
+  // is_next_known_.
+  mutable bool is_next_known_ = false;
   mutable std::optional<steady_time> next_;
   // No timer is due or late, or in a slot that begins before quiet_until_: an advance() to an
   // earlier time fires no timer.

@@ -50,7 +50,7 @@ class event_loop::delayed_task : public timer_operation, public intrusive_list_n
 };
 
 event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
-    : limited_(options.inbox_limit != loop_options::unlimited),
+    : is_limited_(options.inbox_limit != loop_options::unlimited),
       gate_(options.wakeup == wakeup::per_task),
       options_(detail::checked(std::move(options))),
       poller_(std::move(poller)),
@@ -161,13 +161,13 @@ std::size_t event_loop::run_tasks() {
 void event_loop::run_all() {
   // The inbox and the overflow queue take turns to be first, so that neither starves in small
   // batches.
-  inbox_first_ = !inbox_first_;
-  if (!inbox_first_) run_overflow();
+  is_inbox_first_ = !is_inbox_first_;
+  if (!is_inbox_first_) run_overflow();
   run_stored();
-  if (inbox_first_) run_overflow();
+  if (is_inbox_first_) run_overflow();
 }
 
-inline void event_loop::run_stored() { limited_ ? run_limited() : run_inbox(batch_); }
+inline void event_loop::run_stored() { is_limited_ ? run_limited() : run_inbox(batch_); }
 
 // Runs tasks of a limited inbox. Releases the slot of each task before the task runs, so that the
 // task may post a successor.
@@ -187,7 +187,7 @@ void event_loop::run_overflow() {
   while (batch_.more()) {
     operation* const next = overflow_.pop();
     if (next == nullptr) return;
-    if (limited_) release_slot();
+    if (is_limited_) release_slot();
     batch_.count(1);
     next->execute();
   }
@@ -317,7 +317,7 @@ void event_loop::push_without_memory(operation& op) noexcept { overflow_.push(op
 
 void event_loop::post_release(detail::release_node& release) noexcept {
   if (!releases_.push(release)) return;
-  if (limited_) slots_in_use_.fetch_add(1, std::memory_order_relaxed);
+  if (is_limited_) slots_in_use_.fetch_add(1, std::memory_order_relaxed);
   push_without_memory(releases_);
   wake_if_asleep();
 }
@@ -330,7 +330,7 @@ void event_loop::run_last_releases() noexcept {
 
 // Takes a slot if fewer than inbox_limit are in use. relaxed: a count that orders nothing.
 std::optional<event_loop::inbox_slot> event_loop::try_take_slot() noexcept {
-  if (!limited_) return nullptr;
+  if (!is_limited_) return nullptr;
   std::size_t slots_in_use = slots_in_use_.load(std::memory_order_relaxed);
   while (slots_in_use < options_.inbox_limit) {
     if (slots_in_use_.compare_exchange_weak(slots_in_use, slots_in_use + 1,

@@ -220,14 +220,14 @@ class event_loop : public executor, public timer_service, public posting<event_l
   };
   using inbox_slot = std::unique_ptr<event_loop, free_slot>;
   inbox_slot take_slot() noexcept {
-    if (!limited_) [[likely]]
+    if (!is_limited_) [[likely]]
       return nullptr;
     slots_in_use_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
     return inbox_slot(this);
   }
   // Returns nullopt if no slot is left.
   std::optional<inbox_slot> try_take_slot() noexcept;
-  [[nodiscard]] bool is_limited() const noexcept { return limited_; }
+  [[nodiscard]] bool is_limited() const noexcept { return is_limited_; }
   // Calls in_loop_thread(). Not inlined, because compilers cache the addresses of thread-locals,
   // and a coroutine may be on another thread after each suspension.
   [[nodiscard, gnu::noinline]] bool is_run_here() const noexcept;
@@ -300,7 +300,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
       nullptr;
 
   // The members below are read by every post.
-  const bool limited_;
+  const bool is_limited_;
   detail::sleep_gate gate_;
   detail::atomic<bool> is_stopped_{false};
   // The members below are read by every turn, and written by posting threads if the inbox has no
@@ -325,7 +325,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::heavy_queue heavy_;
   bool is_serving_io_ = false;
   detail::operation_chain chain_;  // runs before the tasks in the inbox
-  bool inbox_first_ = false;       // whether the last batch began with the inbox, not overflow_
+  bool is_inbox_first_ = false;    // whether the last batch began with the inbox, not overflow_
   detail::wait_strategy wait_strategy_;
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
       sleeps_;

@@ -91,7 +91,7 @@ executor_watchdog::executor_watchdog(options settings)
 executor_watchdog::~executor_watchdog() {
   {
     const std::lock_guard lock(mutex_);
-    stop_requested_ = true;
+    is_stop_requested_ = true;
   }
   stopping_.notify_one();
   thread_.join();
@@ -121,10 +121,10 @@ std::uint64_t executor_watchdog::holds() const noexcept {
 
 void executor_watchdog::run() {
   std::unique_lock lock(mutex_);
-  while (!stop_requested_) {
+  while (!is_stop_requested_) {
     for (watched_executor& each : watched_) check(each, detail::monotonic_now());
     const steady_time next = detail::later(detail::monotonic_now(), options_.limit);
-    stopping_.wait_until(lock, next, [this] { return stop_requested_; });
+    stopping_.wait_until(lock, next, [this] { return is_stop_requested_; });
   }
 }
 

@@ -102,7 +102,7 @@ class executor_watchdog {
   options options_;
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
-  bool stop_requested_ = false;
+  bool is_stop_requested_ = false;
   std::uint64_t holds_ = 0;
   std::vector<watched_executor> watched_;
   detail::named_thread thread_;

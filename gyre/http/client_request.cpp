@@ -26,7 +26,7 @@ url parse_url(std::string_view text) {
 
 client_request::client_request(http::method method, http::url url)
     : method_(method),
-      idempotent_(http::is_idempotent(method)),
+      is_idempotent_(http::is_idempotent(method)),
       method_text_(to_text(method)),
       url_(std::move(url)) {
   if (method == http::method::connect || method == http::method::other) {

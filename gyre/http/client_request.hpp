@@ -131,7 +131,7 @@ class client_request {
   /// Sets whether the request may be sent twice. The default depends on the method: see
   /// http::is_idempotent().
   client_request& set_idempotent(bool idempotent) & {
-    idempotent_ = idempotent;
+    is_idempotent_ = idempotent;
     return *this;
   }
   /// Replaces client_timeouts::total for this request; zero means no limit.
@@ -149,14 +149,14 @@ class client_request {
   /// The body set by set_body() or set_form(); empty for a streamed body.
   [[nodiscard]] std::string_view body() const noexcept { return body_; }
   [[nodiscard]] bool is_streamed() const noexcept { return static_cast<bool>(stream_); }
-  [[nodiscard]] bool is_idempotent() const noexcept { return idempotent_; }
+  [[nodiscard]] bool is_idempotent() const noexcept { return is_idempotent_; }
 
  private:
   friend detail::client_call;
   friend detail::client_exchange;
 
   http::method method_;
-  bool idempotent_;
+  bool is_idempotent_;
   bool expects_continue_ = false;
   bool has_body_ = false;
   std::string method_text_;

@@ -68,7 +68,7 @@ std::expected<bool, std::error_code> server_sent_event_reader::next(io::input& p
     retry_of_event_.reset();
   }
   while (!is_too_long_ && !piece.empty()) {
-    if (std::exchange(after_cr_, false) && piece.text().front() == '\n') {
+    if (std::exchange(is_after_cr_, false) && piece.text().front() == '\n') {
       piece.consume(1);
       continue;
     }
@@ -83,7 +83,7 @@ std::expected<bool, std::error_code> server_sent_event_reader::next(io::input& p
       piece.consume_all();
       break;
     }
-    after_cr_ = text[end] == '\r';
+    is_after_cr_ = text[end] == '\r';
     piece.consume(end + 1);
     if (read_line()) return true;
   }

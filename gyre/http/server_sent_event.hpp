@@ -83,7 +83,7 @@ class server_sent_event_reader {
   std::optional<std::chrono::milliseconds> retry_of_event_;
   server_sent_event event_;
   bool is_first_line_ = true;
-  bool after_cr_ = false;        // whether a LF that follows belongs to the same line end
+  bool is_after_cr_ = false;     // whether a LF that follows belongs to the same line end
   bool was_dispatched_ = false;  // whether data_ and type_ belong to event_ and must be cleared
   bool is_too_long_ = false;
 };

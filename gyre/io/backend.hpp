@@ -86,7 +86,7 @@ class backend {
  protected:
   ~backend() = default;
   static void set_attached(handle& target, bool is_attached) noexcept {
-    target.attached_ = is_attached;
+    target.is_attached_ = is_attached;
   }
 };
 

@@ -216,7 +216,7 @@ class file {
   /// thread.
   auto close() {
     detail::file_operation_options closing = options(file_call_kind::close);
-    closing.stoppable = false;
+    closing.is_stoppable = false;
     return detail::file_operation("close", closing, detail::close_steps(std::move(fd_)));
   }
 

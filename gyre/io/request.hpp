@@ -106,13 +106,13 @@ class handle {
 
  public:
   explicit handle(int fd = -1, handle_kind kind = handle_kind::stream_socket) noexcept
-      : fd_(fd), kind_(kind), no_reads_(false), no_writes_(false), attached_(false) {}
+      : fd_(fd), kind_(kind), no_reads_(false), no_writes_(false), is_attached_(false) {}
   handle(const handle&) = delete;
   handle& operator=(const handle&) = delete;
 
   int fd() const noexcept { return fd_; }
   handle_kind kind() const noexcept { return kind_; }
-  bool attached() const noexcept { return attached_; }
+  bool attached() const noexcept { return is_attached_; }
   /// Returns whether a request of that direction is under way.
   bool reading() const noexcept { return reader != nullptr; }
   bool writing() const noexcept { return writer != nullptr; }
@@ -139,7 +139,7 @@ class handle {
   handle_kind kind_ : 4;
   bool no_reads_ : 1;
   bool no_writes_ : 1;
-  bool attached_ : 1;
+  bool is_attached_ : 1;
 };
 
 /// The kinds of requests. `connect` and the kinds after it use a handle's write direction, the

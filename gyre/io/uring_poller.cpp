@@ -86,7 +86,7 @@ void uring_poller::retry_short_reads() noexcept {
 
 // Returns the number of items that can be served without a further completion.
 std::size_t uring_poller::pending() const noexcept {
-  return requests_.pending() + (files_ready_ || (files_ && files_->pending()) ? 1 : 0);
+  return requests_.pending() + (has_ready_files_ || (files_ && files_->pending()) ? 1 : 0);
 }
 
 int uring_poller::submit_and_wait(steady_time deadline) noexcept {
@@ -110,18 +110,18 @@ void uring_poller::abandon_ring() noexcept {
 void uring_poller::close_ring() noexcept {
   ring_.close(wake_.fd());
   message_.taken();
-  wake_watched_ = epoll_watched_ = files_watched_ = false;
+  is_wake_watched_ = is_epoll_watched_ = are_files_watched_ = false;
   requests_.restart();
 }
 
 // Handles a completion that does not belong to a subscription.
 void uring_poller::note_completion(std::uint8_t tag) noexcept {
   switch (tag) {
-    case wake_tag: wake_watched_ = false; break;
-    case watches_tag: epoll_watched_ = false; break;
+    case wake_tag: is_wake_watched_ = false; break;
+    case watches_tag: is_epoll_watched_ = false; break;
     case files_tag:
-      files_watched_ = false;
-      files_ready_ = true;
+      are_files_watched_ = false;
+      has_ready_files_ = true;
       break;
     case message_tag: message_.taken(); break;
     default: break;
@@ -160,9 +160,9 @@ bool uring_poller::watch_descriptors() noexcept {
     return is_watched = is_watched || watch_descriptor(fd, tag);
   };
   const bool has_files = files_ && files_->under_way() > 0;
-  return watches(wake_watched_, wake_.fd(), wake_tag) &&
-         (watches_.size() == 0 || watches(epoll_watched_, epoll_.get(), watches_tag)) &&
-         (!has_files || watches(files_watched_, files_->fd(), files_tag));
+  return watches(is_wake_watched_, wake_.fd(), wake_tag) &&
+         (watches_.size() == 0 || watches(is_epoll_watched_, epoll_.get(), watches_tag)) &&
+         (!has_files || watches(are_files_watched_, files_->fd(), files_tag));
 }
 
 bool uring_poller::watch_descriptor(int fd, std::uint8_t tag) noexcept {
@@ -195,7 +195,7 @@ void uring_poller::complete(std::size_t& completions) {
 }
 
 void uring_poller::reap_files(std::size_t& completions) {
-  if (files_ && (std::exchange(files_ready_, false) || files_->pending()))
+  if (files_ && (std::exchange(has_ready_files_, false) || files_->pending()))
     files_->reap(completions);
 }
 

@@ -90,10 +90,10 @@ class uring_poller final : public poller, detail::ring_owner {
   unsigned unconfirmed_waits_ = 0;  // the number of waits since short reads were tried again
   unsigned unserved_ = 0;           // completions of this turn that are still to be served
   // Whether the ring watches the wake-up, the epoll instance and the ring for files.
-  bool wake_watched_ = false;
-  bool epoll_watched_ = false;
-  bool files_watched_ = false;
-  bool files_ready_ = false;  // whether files_ has something to reap
+  bool is_wake_watched_ = false;
+  bool is_epoll_watched_ = false;
+  bool are_files_watched_ = false;
+  bool has_ready_files_ = false;  // whether files_ has something to reap
   detail::uring_requests requests_;
   std::optional<detail::file_ring> files_;  // made by the first call on a file
 };

@@ -114,11 +114,11 @@ class tcp_client::core final : public client_settings,
   gyre::detail::atomic<bool> is_in_use_{false};  // set by the first connect()
   client_target target_;
   std::optional<resolver> own_names_;
-  bool is_wanted_ = false;            // whether the client should be connected
-  bool reconnect_at_once_ = false;    // connect again when the present connection has ended
-  std::uint64_t target_changes_ = 0;  // made by connect() and disconnect()
-  std::size_t failures_ = 0;          // attempts that failed in a row
-  std::size_t fruitless_ = 0;         // failures_ plus connections that received nothing
+  bool is_wanted_ = false;               // whether the client should be connected
+  bool must_reconnect_at_once_ = false;  // connect again when the present connection has ended
+  std::uint64_t target_changes_ = 0;     // made by connect() and disconnect()
+  std::size_t failures_ = 0;             // attempts that failed in a row
+  std::size_t fruitless_ = 0;            // failures_ plus connections that received nothing
   tcp_connection* connection_ = nullptr;
   std::optional<detail::connection_race> race_;  // the attempt under way
   // The lookup for the addresses of one IP version, and the lookup for all addresses. Both add
@@ -204,7 +204,7 @@ void tcp_client::core::connect(client_target server) {
   is_wanted_ = true;
   failures_ = fruitless_ = 0;
   if (connection_ == nullptr) return attempt();
-  reconnect_at_once_ = true;
+  must_reconnect_at_once_ = true;
   connection_->close();
 }
 
@@ -216,7 +216,7 @@ void tcp_client::core::disconnect() noexcept {
 
 void tcp_client::core::reset_target() noexcept {
   ++target_changes_;
-  is_wanted_ = reconnect_at_once_ = false;
+  is_wanted_ = must_reconnect_at_once_ = false;
   end_lookups();
   race_.reset();
   retry_.reset();
@@ -353,7 +353,7 @@ void tcp_client::core::on_connection_ended(tcp_connection& connection) noexcept 
 void tcp_client::core::on_connection_gone() {
   if (!is_wanted_ || connection_ != nullptr || race_) return;
   if (retry_ && retry_->active()) return;
-  if (std::exchange(reconnect_at_once_, false)) {
+  if (std::exchange(must_reconnect_at_once_, false)) {
     attempt();
   } else if (client_options.reconnect) {
     attempt_later();

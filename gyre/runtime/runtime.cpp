@@ -85,7 +85,7 @@ void runtime::watch_threads() {
 }
 
 int runtime::run_main(task<int> body) {
-  if (std::exchange(run_called_, true))
+  if (std::exchange(was_run_called_, true))
     throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
   detail::shutdown_sequence::task_membership membership(sequence_);
@@ -121,7 +121,7 @@ void runtime::report_hook(const std::exception_ptr& error) noexcept {
 }
 
 void runtime::end() {
-  if (std::exchange(end_called_, true)) return;
+  if (std::exchange(was_end_called_, true)) return;
   sequence_.run();
   release_signals();
   debug_signal_.reset();

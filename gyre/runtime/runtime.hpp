@@ -345,8 +345,8 @@ class runtime {
   loop_pool loops_;
   thread_pool pool_;
   std::optional<executor_watchdog> watchdog_;
-  bool run_called_ = false;
-  bool end_called_ = false;
+  bool was_run_called_ = false;
+  bool was_end_called_ = false;
 };
 
 }  // namespace gyre

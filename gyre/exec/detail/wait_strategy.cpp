@@ -20,7 +20,7 @@ bool wait_strategy::poll_before_sleeping(event_loop& loop, bool is_watching) {
 }
 
 bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time deadline) {
-  const bool expects_tasks = std::exchange(tasks_came_, false) || !is_watching;
+  const bool expects_tasks = std::exchange(has_run_tasks_, false) || !is_watching;
   return (expects_tasks && spin(loop, is_watching, deadline)) ||
          poll_busily(loop, is_watching, deadline);
 }

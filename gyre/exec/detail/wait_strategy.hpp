@@ -38,7 +38,7 @@ class wait_strategy {
   /// Records a batch of tasks that has run.
   void record_batch(std::size_t tasks) noexcept {
     last_batch_ = tasks;
-    tasks_came_ = true;
+    has_run_tasks_ = true;
   }
   /// Polls for I/O if that has found I/O recently. Returns whether it found some.
   bool poll_before_sleeping(event_loop& loop, bool is_watching);
@@ -59,7 +59,7 @@ class wait_strategy {
   adaptive_attempt gather_{1, 1};
   adaptive_attempt busy_poll_{adaptive_attempt::max_credit, adaptive_attempt::max_credit};
   std::size_t last_batch_ = 0;  // number of tasks in the last batch
-  bool tasks_came_ = false;     // whether a batch has run tasks since the last sleep
+  bool has_run_tasks_ = false;  // whether a batch has run tasks since the last sleep
 };
 
 }  // namespace gyre::detail

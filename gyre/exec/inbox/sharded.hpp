@@ -94,11 +94,11 @@ class basic_sharded {
   class turn {
    public:
     explicit turn(shards& all) noexcept
-        : all_(all), shard_(all.take()), last_(shard_->abandoned()) {}
+        : all_(all), shard_(all.take()), is_abandoned_(shard_->abandoned()) {}
     turn& operator=(turn&&) = delete;
     ~turn() {
-      // `last_` was read before the tasks ran: an abandoned shard gets no more tasks.
-      if (last_ && !shard_->ready()) {
+      // `is_abandoned_` was read before the tasks ran: an abandoned shard gets no more tasks.
+      if (is_abandoned_ && !shard_->ready()) {
         all_.retire(*shard_);
       } else {
         all_.put_back(*shard_);
@@ -109,7 +109,7 @@ class basic_sharded {
    private:
     shards& all_;
     shard* shard_;
-    bool last_;
+    bool is_abandoned_;
   };
 
   template <class F>

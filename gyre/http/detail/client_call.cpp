@@ -211,7 +211,7 @@ bool client_call::becomes_get(unsigned status) const {
 void client_call::change_to_get() {
   request_.method_ = method::get;
   request_.method_text_ = to_text(method::get);
-  request_.idempotent_ = true;
+  request_.is_idempotent_ = true;
   request_.has_body_ = false;
   request_.body_.clear();
   request_.stream_ = nullptr;

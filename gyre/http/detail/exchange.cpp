@@ -368,7 +368,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
     }
     if (must_send_continue()) {
       send_continue();
-      if (!connection_->in_turn()) connection_->flush();
+      if (!connection_->is_in_turn()) connection_->flush();
     }
     auto waiting = from_callback<void>([this](completion<void> done) {
       body_.arrival().begin(std::move(done));

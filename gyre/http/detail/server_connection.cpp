@@ -34,7 +34,7 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
 }
 
 steady_time server_connection::current_time() const noexcept {
-  return in_turn_ ? shard_.turn_begun : shard_.loop().now();
+  return is_in_turn_ ? shard_.turn_begun : shard_.loop().now();
 }
 
 server_connection::~server_connection() {
@@ -70,7 +70,7 @@ void server_connection::flush(std::span<const std::byte> body) {
 }
 
 void server_connection::on_message(io::input& input) {
-  in_turn_ = true;
+  is_in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
   std::size_t request_count = 0;
   while (!input.empty() && state_ != state::closing && tcp_.can_send()) {
@@ -88,7 +88,7 @@ void server_connection::on_message(io::input& input) {
     }
     if (shard_.output_owner == this && shard_.output.size() >= max_buffered_output) flush();
   }
-  in_turn_ = false;
+  is_in_turn_ = false;
   if (shard_.output_owner == this) flush();
   if (state_ == state::closing) {
     if (!input.empty()) lingers_ = true;
@@ -221,7 +221,7 @@ void server_connection::on_exchange_ended(keep_alive future) noexcept {
       set_deadline(gyre::detail::later(current_time(), limit));
     }
   }
-  if (in_turn_) return;
+  if (is_in_turn_) return;
   try {
     if (shard_.output_owner == this) flush();
   } catch (...) {
@@ -278,7 +278,7 @@ void server_connection::send_error(status code, std::string_view text) {
   head.finish();
   if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
   begin_closing();
-  if (in_turn_) return;
+  if (is_in_turn_) return;
   flush();
   close_tcp();
 }

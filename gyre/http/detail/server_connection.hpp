@@ -69,7 +69,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   }
   /// Sends the output of this connection, followed by `body`, in one call.
   void flush(std::span<const std::byte> body = {});
-  bool in_turn() const noexcept { return in_turn_; }
+  bool is_in_turn() const noexcept { return is_in_turn_; }
   /// Returns the current time; within a turn, the time at which the turn began.
   steady_time current_time() const noexcept;
   /// Called when the exchange has ended, which is not used afterwards.
@@ -111,7 +111,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   bool has_head_begun_ = false;    // whether the time limit of a head has begun
   bool has_partial_head_ = false;  // whether bytes of a head have come and count as work
   bool awaits_first_request_ = true;
-  bool in_turn_ = false;         // whether on_message() runs
+  bool is_in_turn_ = false;      // whether on_message() runs
   bool waits_for_turn_ = false;  // whether pause_input() has paused reading
   bool has_peer_ended_ = false;
   bool lingers_ = true;  // whether closing awaits the peer's FIN

@@ -106,12 +106,12 @@ void blocking_call::abandon() noexcept {
 
 bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context& context) {
   context_ = &context;
-  const bool stoppable = stoppable_ && context.stop.stop_possible();
-  if (stoppable && context.stop.stop_requested()) return false;
+  const bool may_stop = is_stoppable_ && context.stop.stop_possible();
+  if (may_stop && context.stop.stop_requested()) return false;
   executor& pool = pool_ != nullptr ? *pool_ : default_pool();
   waiting_ = coroutine;
   ticket& posted = *(ticket_ = new ticket(*this));
-  if (stoppable) stop_callback_.emplace(context.stop, on_stop{this});
+  if (may_stop) stop_callback_.emplace(context.stop, on_stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
     posted.release();  // on behalf of the pool, which did not get the ticket
     return false;

@@ -27,10 +27,10 @@ executor& default_pool();
 /// The wait for perform() on a pool.
 class blocking_call {
  public:
-  /// `pool`: null for default_pool(). `stoppable`: whether a stop withdraws calls that have not
+  /// `pool`: null for default_pool(). `is_stoppable`: whether a stop withdraws calls that have not
   /// begun.
-  blocking_call(executor* pool, file_steps& steps, bool stoppable) noexcept
-      : pool_(pool), steps_(steps), stoppable_(stoppable) {}
+  blocking_call(executor* pool, file_steps& steps, bool is_stoppable) noexcept
+      : pool_(pool), steps_(steps), is_stoppable_(is_stoppable) {}
   blocking_call& operator=(blocking_call&&) = delete;
 
   /// Withdraws the calls, or waits for their end, if the coroutine is destroyed while it waits.
@@ -59,7 +59,7 @@ class blocking_call {
   const task_context* context_ = nullptr;  // the coroutine's, once the call is awaited
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
-  bool stoppable_;
+  bool is_stoppable_;
   bool were_calls_made_ = false;
 };
 

@@ -65,7 +65,7 @@ struct file_operation_options {
   file_call_kind kind = file_call_kind::read;
   bool suits_ring = true;
   /// Whether the operation ends when the coroutine is asked to stop.
-  bool stoppable = true;
+  bool is_stoppable = true;
 };
 
 /// A loop for which the kernel carries out operations, or null.
@@ -98,11 +98,11 @@ class [[nodiscard]] file_operation {
     const task_context& context = gyre::detail::context_of(coroutine);
     context_ = &context;
     if (const auto [loop, files] = files_for(options_, *context.where); files != nullptr) {
-      const inplace_stop_token stop = options_.stoppable ? context.stop : inplace_stop_token();
+      const inplace_stop_token stop = options_.is_stoppable ? context.stop : inplace_stop_token();
       if (stop.stop_requested()) return gyre::detail::gives_way(context, coroutine);
       return wait_.template emplace<ring_operation>(*loop, *files, steps_).begin(coroutine, stop);
     }
-    return wait_.template emplace<blocking_call>(options_.pool, steps_, options_.stoppable)
+    return wait_.template emplace<blocking_call>(options_.pool, steps_, options_.is_stoppable)
                .begin(coroutine, context) ||
            gyre::detail::gives_way(context, coroutine);
   }

@@ -63,7 +63,7 @@ file_steps::next read_steps::advance(result outcome) noexcept {
   offset_ += outcome.count();
   count_ += outcome.count();
   const bool is_end = outcome.count() == 0 || outcome.count() % alignment_ != 0;
-  return !whole_ || is_end || rest_.empty() ? next() : read_rest();
+  return !transfers_all_ || is_end || rest_.empty() ? next() : read_rest();
 }
 
 file_steps::next write_steps::begin() noexcept {

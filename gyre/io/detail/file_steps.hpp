@@ -89,20 +89,20 @@ class single_call final : public file_steps {
   file_command command_;
 };
 
-/// Reads once, or, if `whole`, until the memory is full or the file ends. With `alignment`, a read
+/// Reads once, or, if `transfers_all`, until the memory is full or the file ends. With `alignment`, a read
 /// of a count that is no multiple of it has reached the end, because no read could continue at that
 /// offset.
 class read_steps final : public file_steps {
  public:
   using value_type = std::size_t;
-  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset, bool whole,
+  read_steps(int fd, std::span<std::byte> bytes, std::uint64_t offset, bool transfers_all,
              std::size_t alignment = 1) noexcept
       : fd_(fd),
         rest_(bytes),
         offset_(offset),
-        whole_(whole),
+        transfers_all_(transfers_all),
         alignment_(static_cast<std::uint32_t>(alignment)) {}
-  next begin() noexcept override { return whole_ && rest_.empty() ? next() : read_rest(); }
+  next begin() noexcept override { return transfers_all_ && rest_.empty() ? next() : read_rest(); }
   next advance(result outcome) noexcept override;
   outcome_of<std::size_t> outcome() const noexcept { return value_or_error(count_); }
 
@@ -113,7 +113,7 @@ class read_steps final : public file_steps {
   std::span<std::byte> rest_;
   std::uint64_t offset_;
   std::size_t count_ = 0;
-  bool whole_;
+  bool transfers_all_;
   std::uint32_t alignment_;
 };
 

@@ -109,7 +109,7 @@ bool gather_operation::take(std::size_t count) noexcept {
     first_ = {};
     rest_ = rest_.subspan(1);
   }
-  return !whole_ || rest_.empty();
+  return !transfers_all_ || rest_.empty();
 }
 
 std::optional<result> send_file_operation::begin() noexcept {

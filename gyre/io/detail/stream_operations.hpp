@@ -29,8 +29,9 @@ struct counting_request : single_request<Request> {
 struct read_operation : counting_request<read_request> {
   static constexpr const char* name = "gyre::io::stream: read";
 
-  read_operation(open_descriptor* descriptor, std::span<std::byte> bytes, bool whole) noexcept
-      : counting_request(descriptor, bytes, nullptr, whole) {}
+  read_operation(open_descriptor* descriptor, std::span<std::byte> bytes,
+                 bool transfers_all) noexcept
+      : counting_request(descriptor, bytes, nullptr, transfers_all) {}
 
   std::optional<io::result> begin() noexcept {
     if (rest.empty()) return io::result::of(0);
@@ -87,8 +88,8 @@ struct write_operation : counting_request<write_request> {
   static constexpr const char* name = "gyre::io::stream: write";
 
   write_operation(open_descriptor* descriptor, std::span<const std::byte> bytes,
-                  bool whole) noexcept
-      : counting_request(descriptor, bytes, nullptr, whole) {}
+                  bool transfers_all) noexcept
+      : counting_request(descriptor, bytes, nullptr, transfers_all) {}
 
   std::optional<io::result> begin() noexcept {
     if (rest.empty()) return io::result::of(0);
@@ -99,8 +100,11 @@ struct write_operation : counting_request<write_request> {
 struct gather_operation : counting_request<gather_request> {
   static constexpr const char* name = "gyre::io::stream: write";
 
-  gather_operation(open_descriptor* descriptor, std::span<const iovec> memory, bool whole) noexcept
-      : counting_request(descriptor, memory.first(0), nullptr), rest_(memory), whole_(whole) {}
+  gather_operation(open_descriptor* descriptor, std::span<const iovec> memory,
+                   bool transfers_all) noexcept
+      : counting_request(descriptor, memory.first(0), nullptr),
+        rest_(memory),
+        transfers_all_(transfers_all) {}
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
@@ -112,7 +116,7 @@ struct gather_operation : counting_request<gather_request> {
   std::span<const iovec> rest_;
   iovec first_{};  // the rest of rest_[0], once a part of rest_[0] is written
   std::size_t done_ = 0;
-  bool whole_;
+  bool transfers_all_;
 };
 
 struct wait_operation : single_request<readiness_request> {

@@ -79,7 +79,7 @@ void uring_requests::remove(handle& target) noexcept {
   const bool accepts = entry.armed.has(subscription::accept);
   await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
-  if (entry.early_connections) {
+  if (entry.has_early_connections) {
     std::erase_if(connections_, [&](const auto& each) { return each.listener == target.index; });
   }
   const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
@@ -88,8 +88,8 @@ void uring_requests::remove(handle& target) noexcept {
   if (accepts || generation == 0) discard_completions_of(target.index);
   registration next;
   next.generation = generation;
-  next.in_changed = entry.in_changed;
-  next.in_unconfirmed = entry.in_unconfirmed;
+  next.is_in_changed = entry.is_in_changed;
+  next.is_in_unconfirmed = entry.is_in_unconfirmed;
   entry = next;
   discard_oldest_stale();
 }
@@ -187,8 +187,8 @@ void uring_requests::subscribe_to(handle& target, direction way) noexcept {
 void uring_requests::note_unconfirmed(handle& target) noexcept {
   registration& entry = registrations_[target.index];
   entry.is_unconfirmed = true;
-  if (entry.in_unconfirmed) return;
-  entry.in_unconfirmed = true;
+  if (entry.is_in_unconfirmed) return;
+  entry.is_in_unconfirmed = true;
   unconfirmed_.push_back(target.index);
 }
 
@@ -227,8 +227,8 @@ void uring_requests::unsubscribe(handle& target, subscription kind) noexcept {
 
 void uring_requests::note_change(handle& target) noexcept {
   registration& entry = registrations_[target.index];
-  if (entry.in_changed) return;
-  entry.in_changed = true;
+  if (entry.is_in_changed) return;
+  entry.is_in_changed = true;
   changed_.push_back(target.index);
 }
 
@@ -236,7 +236,7 @@ bool uring_requests::submit_changes() noexcept {
   while (!changed_.empty()) {
     const std::uint32_t index = changed_.back();
     if (handles()[index] != nullptr && !submit_changes_of(index)) return false;
-    registrations_[index].in_changed = false;
+    registrations_[index].is_in_changed = false;
     changed_.pop_back();
   }
   return true;
@@ -323,7 +323,7 @@ void uring_requests::restart() noexcept {
   changed_.clear();
   for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
     registration& entry = registrations_[index];
-    entry.in_changed = false;
+    entry.is_in_changed = false;
     handle* const each = handles()[index];
     if (each == nullptr) continue;
     entry.wanted = entry.armed = entry.cancelled = entry.ended = {};
@@ -339,7 +339,7 @@ void uring_requests::discard_early_data() noexcept {
     registration& each = registrations_[index];
     each.early_bytes.clear(buffers_);
     each.early_error = 0;
-    each.early_connections = false;
+    each.has_early_connections = false;
   }
   connections_.clear();
 }
@@ -457,7 +457,7 @@ void uring_requests::record_accepted(handle& target, const io_uring_cqe& complet
   unique_fd accepted(completion.res);
   try {
     connections_.push_back({target.index, std::move(accepted)});
-    registrations_[target.index].early_connections = true;
+    registrations_[target.index].has_early_connections = true;
   } catch (...) {
     return;  // closes the connection
   }
@@ -535,7 +535,7 @@ std::optional<result> uring_requests::accept_early(accept_request& acceptor) noe
     next = std::find_if(connections_.erase(next), connections_.end(), is_its);
     if (fill_peer(acceptor, fd.get())) outcome = result::of(static_cast<std::size_t>(fd.release()));
   }
-  registrations_[listener].early_connections = next != connections_.end();
+  registrations_[listener].has_early_connections = next != connections_.end();
   return outcome;
 }
 
@@ -577,7 +577,7 @@ void uring_requests::update_flags(handle& target) noexcept {
 
 bool uring_requests::all_reads_confirmed() noexcept {
   while (!unconfirmed_.empty() && !registrations_[unconfirmed_.back()].is_unconfirmed) {
-    registrations_[unconfirmed_.back()].in_unconfirmed = false;
+    registrations_[unconfirmed_.back()].is_in_unconfirmed = false;
     unconfirmed_.pop_back();
   }
   return unconfirmed_.empty();

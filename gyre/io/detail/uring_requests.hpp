@@ -142,22 +142,22 @@ class uring_requests final : public ready_requests {
   struct registration {
     std::uint16_t generation = 0;
     buffer_ring::queue early_bytes;
-    std::uint8_t early_error = 0;         // errno's number; came after the early bytes
-    bool early_connections : 1 = false;   // whether connections_ has any for the handle
-    bool prefers_calls : 1 = false;       // whether calls receive instead of the ring
-    std::uint8_t small_messages : 5 = 0;  // the number of small messages in a row
+    std::uint8_t early_error = 0;            // errno's number; came after the early bytes
+    bool has_early_connections : 1 = false;  // whether connections_ has any for the handle
+    bool prefers_calls : 1 = false;          // whether calls receive instead of the ring
+    std::uint8_t small_messages : 5 = 0;     // the number of small messages in a row
     subscription_set wanted;
     subscription_set armed;  // subscriptions that the kernel has
     subscription_set cancelled;
     subscription_set ended;  // subscriptions whose last completion is ready
     // Whether the index is in changed_ or unconfirmed_. An index in unconfirmed_ may be out of
     // date: `is_unconfirmed` decides.
-    bool in_changed : 1 = false;
-    bool in_unconfirmed : 1 = false;
+    bool is_in_changed : 1 = false;
+    bool is_in_unconfirmed : 1 = false;
     bool is_unconfirmed : 1 = false;
 
     bool has_early_data() const noexcept {
-      return !early_bytes.empty() || early_error != 0 || early_connections;
+      return !early_bytes.empty() || early_error != 0 || has_early_connections;
     }
     void end(subscription kind) noexcept {
       for (subscription_set* const each : {&wanted, &armed, &cancelled, &ended}) each->erase(kind);

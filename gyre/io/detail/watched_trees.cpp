@@ -200,7 +200,7 @@ void watched_trees::fail(program_watch& watch, int error) noexcept {
   if (watch.is_new) return;
   // A shortage is reported once, until a tree could be read again.
   if (is_shortage(error)) {
-    lacked_resources_ = true;
+    has_lacked_resources_ = true;
     if (std::exchange(watch.lacked_resources, true)) return;
   }
   failure_ = watch.failure;

@@ -67,7 +67,7 @@ class watched_trees {
   std::error_code take_failure() noexcept { return std::exchange(failure_, {}); }
   /// Returns whether a tree was not read, since the last call, because descriptors or memory were
   /// lacking.
-  bool take_lack_of_resources() noexcept { return std::exchange(lacked_resources_, false); }
+  bool take_lack_of_resources() noexcept { return std::exchange(has_lacked_resources_, false); }
 
  private:
   struct scan {
@@ -111,7 +111,7 @@ class watched_trees {
   std::vector<program_watch*> rescans_;  // trees that are read again as a whole
   std::vector<watched_inode*> unverified_;
   std::error_code failure_;
-  bool lacked_resources_ = false;
+  bool has_lacked_resources_ = false;
 };
 
 /// Returns the error for the error number of a watch: errc::watch_limit for ENOSPC.

@@ -30,7 +30,7 @@ void connection_closing::close(duration timeout, duration limit) noexcept {
   connection_io& self = whole_of(*this);
   if (!is_open()) return;
   if (has_failed()) return end(failure(), connection_end::in_order);
-  limited_when_sent_ = false;
+  is_limited_when_sent_ = false;
   if (phase_ == connection_phase::open) {
     begin_flushing();
     if (self.pending_output() == 0) self.has_layer() ? self.end_layered() : linger();
@@ -46,7 +46,7 @@ void connection_closing::close(duration timeout, duration limit) noexcept {
 void connection_closing::close_when_sent() noexcept {
   if (!delivers()) return;
   if (has_failed() || whole_of(*this).pending_output() == 0) return close();
-  limited_when_sent_ = true;
+  is_limited_when_sent_ = true;
   begin_flushing();
   whole_of(*this).watch();
 }
@@ -93,7 +93,7 @@ void connection_closing::linger() noexcept {
   whole_of(*this).send_fin();
   if (whole_of(*this).peer_has_ended()) return end({}, connection_end::in_order);
   phase_ = connection_phase::lingering;
-  if (limited_when_sent_) close();
+  if (is_limited_when_sent_) close();
 }
 
 // Continues to read: the peer may have sent a response before it reset the connection, or closed it

@@ -53,7 +53,7 @@ class connection_closing {
   /// value of the group's idle_clock().
   void end_if_idle(std::uint8_t idle_clock) noexcept;
   /// Whether the limits of closing begin only after all output is sent.
-  bool is_limited_when_sent() const noexcept { return limited_when_sent_; }
+  bool is_limited_when_sent() const noexcept { return is_limited_when_sent_; }
   void start_timer(progress_timer& timer);
   void on_timer_expired();
 
@@ -68,8 +68,8 @@ class connection_closing {
   void stop_timers() noexcept;
 
   connection_phase phase_ : 4 = connection_phase::open;
-  bool lingers_ : 1 = true;             // false after close_without_lingering()
-  bool limited_when_sent_ : 1 = false;  // set by close_when_sent(), reset by close()
+  bool lingers_ : 1 = true;                // false after close_without_lingering()
+  bool is_limited_when_sent_ : 1 = false;  // set by close_when_sent(), reset by close()
   bool has_own_idle_timeout_ : 1 = false;
   std::uint8_t idle_since_;  // the idle_clock() at which end_if_idle() last saw bytes move
 };

@@ -28,7 +28,7 @@ constexpr std::size_t received_at_once = std::size_t{16} << 10;
 
 void connection_input::start_receiving() noexcept {
   connection_io& self = whole_of(*this);
-  if (!self.is_open() || peer_done_ || self.reading()) return;
+  if (!self.is_open() || has_peer_ended_ || self.reading()) return;
   if (reading_paused() && !self.awaits_peer()) return;
   connection_backlog* const backlog = backlog_of(self);
   if (backlog != nullptr && backlog->descriptors != nullptr) {
@@ -77,7 +77,7 @@ void connection_input::deliver_early(std::span<const std::byte> bytes) {
 void connection_input::receive_layered(std::span<const std::byte> bytes) {
   connection_io& self = whole_of(*this);
   const bool is_awaited = self.awaits_peer();
-  if (peer_done_ || (!self.delivers() && !is_awaited)) return;
+  if (has_peer_ended_ || (!self.delivers() && !is_awaited)) return;
   layer& protocol = layer_of(self).protocol();
   scratch_buffer plain;
   io::buffer replies;
@@ -99,7 +99,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   if (!self.is_open()) return;
   // The layer's failure also explains an earlier failure of sending.
   if (failure) return self.end(failure, connection_end::in_order);
-  if (protocol.has_ended() && self.delivers() && !peer_done_) {
+  if (protocol.has_ended() && self.delivers() && !has_peer_ended_) {
     if (self.reading()) self.group().io().stop_receiving(self);
     // The peer's end is reported after bytes that wait for a turn of the loop, or for the program.
     if (!reading_paused() && !self.is_due(due_call::message)) on_peer_end();
@@ -181,12 +181,12 @@ void connection_input::deliver_rest() {
   const bool has_ended =
       self.has_layer() && self.delivers() && layer_of(self).protocol().has_ended();
   if (!has_ended) return start_receiving();
-  if (!peer_done_ && !reading_paused() && !self.is_due(due_call::message)) on_peer_end();
+  if (!has_peer_ended_ && !reading_paused() && !self.is_due(due_call::message)) on_peer_end();
 }
 
 void connection_input::on_peer_end() {
   connection_io& self = whole_of(*this);
-  peer_done_ = true;
+  has_peer_ended_ = true;
   if (self.has_failed()) return self.end(self.failure(), connection_end::in_order);
   if (self.has_layer() && self.phase() == connection_phase::open) {
     const bool is_early =

@@ -49,7 +49,7 @@ class connection_input {
   void resume(pausers reasons) noexcept;
   bool reading_paused() const noexcept { return !paused_.empty(); }
   /// Whether the peer has ended its stream of bytes.
-  bool peer_has_ended() const noexcept { return peer_done_; }
+  bool peer_has_ended() const noexcept { return has_peer_ended_; }
   std::vector<unique_fd> take_fds() noexcept;
   /// Stops receiving, and collects for another owner the bytes that the program has not consumed:
   /// `unconsumed`, or else the kept input. Appends the bytes that the backend holds to `received`,
@@ -71,7 +71,7 @@ class connection_input {
   bool keep_descriptors(std::vector<unique_fd> descriptors);
 
   pausers paused_;
-  bool peer_done_ = false;
+  bool has_peer_ended_ = false;
 };
 
 }  // namespace gyre::net::detail

@@ -41,7 +41,7 @@ connection_io::~connection_io() {
     extra_->control->connection = nullptr;
     extra_->control->drop();
   }
-  if (layered_) {
+  if (has_layer_) {
     delete static_cast<layered_extra*>(extra_);
   } else {
     delete extra_;
@@ -50,7 +50,7 @@ connection_io::~connection_io() {
 
 void connection_io::set_layer(std::unique_ptr<layer> protocol) {
   extra_ = new layered_extra(std::move(protocol));
-  layered_ = true;
+  has_layer_ = true;
 }
 
 connection_io::peer_form connection_io::form_of(const endpoint& peer) noexcept {
@@ -122,7 +122,7 @@ bool connection_io::update_held_bytes() noexcept {
     const attached_output* const attached = backlog->attached.get();
     const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
     bytes = pending_output() + backlog->rest.size() + group_->held_as_descriptors(descriptors) +
-            (layered_ ? layer_of(*this).protocol().unread().size() : 0);
+            (has_layer_ ? layer_of(*this).protocol().unread().size() : 0);
   }
   const std::size_t earlier_bytes = std::exchange(backlog->counted, bytes);
   return group_->count_held(earlier_bytes, bytes);
@@ -137,7 +137,7 @@ void connection_io::begin() {
     if (auto& connected = group_->handlers().connected) connected(face_of(*this));
     const std::span<const std::byte> early = group_->take_early(*this);
     if (!early.empty() && is_open()) deliver_early(early);
-    if (layered_ && is_open()) {  // bytes may have come with the handshake
+    if (has_layer_ && is_open()) {  // bytes may have come with the handshake
       const std::size_t bytes = layer_of(*this).protocol().unread().size();
       count_received(bytes);
       if (bytes > 0) group_->count_received(bytes);
@@ -148,13 +148,13 @@ void connection_io::begin() {
 
 void connection_io::schedule(due_calls due) noexcept {
   due_.insert(due);
-  if (scheduled_) return;
-  scheduled_ = true;
+  if (is_scheduled_) return;
+  is_scheduled_ = true;
   group_->schedule(*this);
 }
 
 void connection_io::on_scheduled() {
-  scheduled_ = false;
+  is_scheduled_ = false;
   from_loop(*this, [this] { run_due(); });
 }
 

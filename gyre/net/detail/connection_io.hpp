@@ -73,11 +73,11 @@ class connection_io : private intrusive_list_node,
   void begin();
   /// Called by the group: makes the due calls.
   void on_scheduled();
-  bool is_scheduled() const noexcept { return scheduled_; }
+  bool is_scheduled() const noexcept { return is_scheduled_; }
   /// Whether on_connection_drained() was called for the connection, or is being called; see
   /// begin_to_drain().
-  bool is_drained() const noexcept { return drained_; }
-  void set_drained() noexcept { drained_ = true; }
+  bool is_drained() const noexcept { return is_drained_; }
+  void set_drained() noexcept { is_drained_ = true; }
 
   // --- For its parts ---
 
@@ -103,7 +103,7 @@ class connection_io : private intrusive_list_node,
   endpoint local_endpoint() const;
 
   /// Whether the connection has a layer, which layer_of() returns.
-  bool has_layer() const noexcept { return layered_; }
+  bool has_layer() const noexcept { return has_layer_; }
   /// extra() and make_backlog() allocate at the first call, and throw std::bad_alloc.
   connection_extra& extra();
   connection_backlog& make_backlog();
@@ -132,9 +132,9 @@ class connection_io : private intrusive_list_node,
 
   // Each message needs the handle and the members up to `messages_`: 80 bytes, in two cache lines.
   due_calls due_;
-  bool scheduled_ : 1 = false;  // whether the group will call on_scheduled()
-  bool layered_ : 1 = false;    // whether extra_ is a layered_extra
-  bool drained_ : 1 = false;
+  bool is_scheduled_ : 1 = false;  // whether the group will call on_scheduled()
+  bool has_layer_ : 1 = false;     // whether extra_ is a layered_extra
+  bool is_drained_ : 1 = false;
   peer_form peer_form_ : 2;
   std::uint16_t peer_port_;
   connection_group* group_;

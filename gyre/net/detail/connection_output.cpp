@@ -228,8 +228,8 @@ bool connection_output::queue(std::size_t size, Append&& append) noexcept {
   if (!self.can_send()) return false;
   if (!self.update_held_bytes()) return refuse(io::errc::memory_limit);
   watch();
-  if (!above_high_water_ && pending_output() >= limits.high_water) {
-    above_high_water_ = true;
+  if (!is_above_high_water_ && pending_output() >= limits.high_water) {
+    is_above_high_water_ = true;
     if (self.group().pauses_at_high_water()) self.pause(connection_input::pauser::output);
     schedule_water_mark(due_call::high_water, due_call::low_water);
   }
@@ -286,7 +286,7 @@ bool connection_output::send_attachment() noexcept {
 void connection_output::all_is_sent() noexcept {
   connection_io& self = whole_of(*this);
   if (self.phase() == connection_phase::flushing) return self.linger();
-  if (shutdown_requested_) self.end_sending();
+  if (is_shut_down_) self.end_sending();
   if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
 }
 
@@ -307,8 +307,8 @@ void connection_output::consume(std::size_t bytes) noexcept {
 void connection_output::on_shrunk() noexcept {
   connection_io& self = whole_of(*this);
   self.update_held_bytes();
-  if (above_high_water_ && pending_output() <= self.group().low_water()) {
-    above_high_water_ = false;
+  if (is_above_high_water_ && pending_output() <= self.group().low_water()) {
+    is_above_high_water_ = false;
     self.resume(connection_input::pauser::output);
     schedule_water_mark(due_call::low_water, due_call::high_water);
   }
@@ -351,7 +351,7 @@ void connection_output::on_write_timer_expired() {
 void connection_output::shutdown() noexcept {
   connection_io& self = whole_of(*this);
   if (!self.can_send()) return;
-  shutdown_requested_ = true;
+  is_shut_down_ = true;
   if (pending_output() > 0) return;
   self.has_layer() ? end_layered() : self.end_sending();
 }
@@ -377,7 +377,7 @@ void connection_output::drop() noexcept {
 }
 
 void connection_output::stop() noexcept {
-  shutdown_requested_ = fin_sent_ = true;
+  is_shut_down_ = fin_sent_ = true;
   whole_of(*this).cancel_due(due_calls(due_call::write_complete) | due_call::high_water |
                              due_call::low_water);
   drop();
@@ -393,7 +393,7 @@ bool connection_output::awaits_peer() const noexcept {
 
 // Whether the layer must announce its end once all output is sent.
 bool connection_output::end_is_due() const noexcept {
-  const bool ends = whole_of(*this).phase() == connection_phase::flushing || shutdown_requested_;
+  const bool ends = whole_of(*this).phase() == connection_phase::flushing || is_shut_down_;
   return ends && !whole_of(*this).has_failed() && !fin_sent_;
 }
 

@@ -34,7 +34,7 @@ class connection_output {
   /// Sends a FIN once all accepted output is sent.
   void shutdown() noexcept;
 
-  bool is_shut_down() const noexcept { return shutdown_requested_; }
+  bool is_shut_down() const noexcept { return is_shut_down_; }
   bool fin_is_sent() const noexcept { return fin_sent_; }
   /// Whether output, or the announcement of its end, cannot be encoded before the peer sends more.
   /// The connection then receives even while the program has paused reading, because the program
@@ -85,9 +85,9 @@ class connection_output {
   attached_output& attached();
   std::size_t descriptor_cost_of(std::size_t count) const noexcept;
 
-  bool shutdown_requested_ : 1 = false;  // shutdown() was called, or sending has failed
-  bool fin_sent_ : 1 = false;            // the FIN was sent, or sending has failed
-  bool above_high_water_ : 1 = false;
+  bool is_shut_down_ : 1 = false;  // shutdown() was called, or sending has failed
+  bool fin_sent_ : 1 = false;      // the FIN was sent, or sending has failed
+  bool is_above_high_water_ : 1 = false;
 };
 
 }  // namespace gyre::net::detail

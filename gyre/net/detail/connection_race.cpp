@@ -33,7 +33,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     start();
   }
   const endpoint& peer() const noexcept { return peer_; }
-  bool shakes_hands() const noexcept { return shakes_hands_ && !has_ended_; }
+  bool is_shaking_hands() const noexcept { return is_shaking_hands_ && !has_ended_; }
   bool has_ended() const noexcept { return has_ended_; }
   /// Returns the error after the end; none if the attempt has succeeded.
   std::error_code error() const noexcept { return error_; }
@@ -53,7 +53,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     const std::string host = is_named ? std::string(settings.host) : peer.address().to_string();
     result.protocol = make_layer(*settings.transport, host);
     if (result.protocol->is_established()) co_return result;
-    self.shakes_hands_ = true;
+    self.is_shaking_hands_ = true;
     self.set_limit(result.protocol->handshake_timeout(), result.protocol->timeout_error());
     const core_ptr core =
         std::make_shared<layered_core>(std::move(result.stream), std::move(result.protocol));
@@ -89,7 +89,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
   const endpoint peer_;
   timer limit_;
   std::error_code limit_error_;
-  bool shakes_hands_ = false;
+  bool is_shaking_hands_ = false;
   bool has_ended_ = false;
   std::error_code error_;
 };
@@ -154,7 +154,7 @@ void connection_race::collect_ended() noexcept {
 }
 
 bool connection_race::may_start() const noexcept {
-  return candidates_.has_next() && std::ranges::none_of(attempts_, &attempt::shakes_hands);
+  return candidates_.has_next() && std::ranges::none_of(attempts_, &attempt::is_shaking_hands);
 }
 
 void connection_race::start_next() noexcept {

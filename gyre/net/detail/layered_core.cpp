@@ -34,7 +34,7 @@ struct read_step {
   static constexpr std::string_view name = "read";
 
   std::span<std::byte> buffer;
-  bool whole;
+  bool transfers_all;
   std::size_t done = 0;
 
   status advance(layered_core& core) {
@@ -43,12 +43,12 @@ struct read_step {
       std::size_t count = 0;
       outcome = core.protocol->take(buffer.subspan(done), count);
       done += count;
-      if (count > 0 && !whole) return status::done;
+      if (count > 0 && !transfers_all) return status::done;
     }
     return done == buffer.size() ? status::done : outcome;
   }
   std::size_t finish(layered_core& core) const {
-    if (whole && done < buffer.size()) core.throw_error(io::errc::unexpected_end, name);
+    if (transfers_all && done < buffer.size()) core.throw_error(io::errc::unexpected_end, name);
     return done;
   }
 };
@@ -262,8 +262,8 @@ void layered_core::close() noexcept {
 
 // --- Operations ---
 
-task<std::size_t> read(core_ptr core, std::span<std::byte> buffer, bool whole) {
-  return drive(std::move(core), read_step{.buffer = buffer, .whole = whole});
+task<std::size_t> read(core_ptr core, std::span<std::byte> buffer, bool transfers_all) {
+  return drive(std::move(core), read_step{.buffer = buffer, .transfers_all = transfers_all});
 }
 
 task<io::received> receive(core_ptr core) { return drive(std::move(core), receive_step{}); }
@@ -276,7 +276,7 @@ task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view
 
 task<> wait_readable(core_ptr core) { return drive(std::move(core), wait_step{}); }
 
-task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
+task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool transfers_all,
                         io::received source_memory) {
   static constexpr std::string_view name = "write";
   const direction_lock lock(*core, core->is_writing, name);
@@ -324,7 +324,7 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
       std::rethrow_exception(send_error);
     }
     done += part.size();
-  } while (whole && done < bytes.size());
+  } while (transfers_all && done < bytes.size());
   co_return done;
 }
 

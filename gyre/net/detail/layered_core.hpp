@@ -83,14 +83,14 @@ class handshake_observer {
 
 using core_ptr = std::shared_ptr<layered_core>;
 
-task<std::size_t> read(core_ptr core, std::span<std::byte> buffer, bool whole);
+task<std::size_t> read(core_ptr core, std::span<std::byte> buffer, bool transfers_all);
 task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view delimiter,
                              std::size_t limit);
 task<io::received> receive(core_ptr core);
 task<> wait_readable(core_ptr core);
 /// `source_memory`: the memory of `bytes`, which the loop gets back when the layer has taken the
 /// bytes.
-task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
+task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool transfers_all,
                         io::received source_memory = {});
 task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces);
 task<std::size_t> write_received(core_ptr core, io::received bytes);

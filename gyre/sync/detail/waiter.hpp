@@ -221,7 +221,7 @@ class woken_waiters {
   woken_waiters() noexcept = default;
   woken_waiters& operator=(woken_waiters&&) = delete;
   ~woken_waiters() {
-    if (count_ > 1 && one_executor_) {
+    if (count_ > 1 && have_one_executor_) {
       first_executor_->post_all(ready_, count_);
     } else {
       while (operation* const each = ready_.pop_front()) {
@@ -235,7 +235,7 @@ class woken_waiters {
     node.complete();
     executor& target = node.where();
     if (count_++ == 0) first_executor_ = &target;
-    if (first_executor_ != &target) one_executor_ = false;
+    if (first_executor_ != &target) have_one_executor_ = false;
     ready_.push_back(node.woken_);
   }
 
@@ -243,7 +243,7 @@ class woken_waiters {
   intrusive_queue<operation> ready_;
   std::size_t count_ = 0;
   executor* first_executor_ = nullptr;  // the executor of the first waiter
-  bool one_executor_ = true;            // whether all waiters have the executor first_executor_
+  bool have_one_executor_ = true;       // whether all waiters have the executor first_executor_
 };
 
 }  // namespace gyre::detail

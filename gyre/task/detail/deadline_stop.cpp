@@ -80,7 +80,7 @@ bool deadline_stop::finish_work() noexcept {
   // For backtraces the innermost coroutine is again the awaiting one: the work has recorded the
   // stand-in, which it took for its awaiting coroutine.
   context().trace.innermost.set(traced_awaiting_.get());
-  work_has_ended_ = true;
+  has_work_ended_ = true;
   if (task_executor_->running_here()) return cancel_timer();
   task_executor_->post(*this);
   return false;
@@ -103,7 +103,7 @@ void deadline_stop::on_expiry(timer_operation& timer) {
 // another executor, or the timer has expired on another thread and the coroutine waited for that.
 void deadline_stop::run(operation& op) {
   auto& self = static_cast<deadline_stop&>(op);
-  if (!self.work_has_ended_) return resume(self.start());
+  if (!self.has_work_ended_) return resume(self.start());
   if (!self.is_working_ || self.cancel_timer()) resume(self.coroutine_);
 }
 

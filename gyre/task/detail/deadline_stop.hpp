@@ -117,7 +117,7 @@ class deadline_stop : operation, timer_operation {
   std::optional<linked_stop_source> source_;
   std::optional<stopped_by> replaced_stop_;  // set until the work has ended
   bool is_working_ = false;                  // whether the work runs, or was destroyed while it ran
-  bool work_has_ended_ = false;
+  bool has_work_ended_ = false;
   bool limit_came_first_ = false;
   wait_core core_{work_end | expiry};
 };

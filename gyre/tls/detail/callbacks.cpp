@@ -134,7 +134,7 @@ void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
     }
     ++self.steps_;
   }
-  if ((step & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT) self.alert_sent_ = true;
+  if ((step & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT) self.has_sent_alert_ = true;
 }
 
 // --- Servers ---
@@ -168,11 +168,11 @@ int callbacks::accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
   try {
     const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     self.entry_ = self.loaded_->entry_for(name == nullptr ? "" : name);
-    self.name_is_unknown_ = self.entry_ == nullptr;
+    self.is_name_unknown_ = self.entry_ == nullptr;
   } catch (const std::bad_alloc&) {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
-  return self.name_is_unknown_ ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK;
+  return self.is_name_unknown_ ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK;
 }
 
 int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {

@@ -171,7 +171,7 @@ engine::status engine::result_of(int returned) {
     default: break;
   }
   if (failure_.code) return status::failed;
-  if (name_is_unknown_) return fail_with(errc::unknown_server_name);
+  if (is_name_unknown_) return fail_with(errc::unknown_server_name);
   failure_ = failure_of(ssl_.get(), established_, host_, refused_names_);
   if (too_large_key_ > 0 && failure_.code == errc::certificate_refused) {
     failure_.text = "a key of " + std::to_string(too_large_key_) +
@@ -196,7 +196,7 @@ void engine::refuse_other_protocol() {
     output().append(plain_http_response);
     return;
   }
-  if (alert_sent_) return;
+  if (has_sent_alert_) return;
   constexpr std::array<unsigned char, 7> unexpected_message = {21, 3, 1, 0, 2, 2, 10};
   output().append(std::as_bytes(std::span(unexpected_message)));
 }

@@ -112,8 +112,8 @@ class engine : public net::layer {
   std::string requested_name_;              // server: the name the client sent, in lower case
   session session_;
   bool wants_input_ = false;  // whether OpenSSL can read nothing before more bytes are fed
-  bool name_is_unknown_ = false;
-  bool alert_sent_ = false;
+  bool is_name_unknown_ = false;
+  bool has_sent_alert_ = false;
   bool may_resume_ = false;        // server: whether the client can use tickets of TLS 1.3
   std::uint8_t tickets_owed_ = 0;  // the number that write_tickets() has yet to write
   const loaded_context::entry* entry_ = nullptr;  // server: the certificates for the client's name
