@@ -50,7 +50,7 @@ class unique_fd {
   static void close(int fd) noexcept {
     const int error = errno;
     [[maybe_unused]] const int result = ::close(fd);
-    assert((result == 0 || errno != EBADF) && "somebody else closed the descriptor");
+    assert((result == 0 || errno != EBADF) && "another owner closed the descriptor");
     errno = error;
   }
 

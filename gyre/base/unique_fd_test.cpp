@@ -105,7 +105,7 @@ TEST(UniqueFdDeathTest, ForeignCloseIsCaughtInDebugBuilds) {
         ::close(fd.get());
         fd.reset();
       },
-      "somebody else closed");
+      "another owner closed");
 }
 #endif
 

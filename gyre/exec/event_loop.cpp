@@ -24,7 +24,7 @@ class event_loop::run_scope {
   }
   run_scope& operator=(run_scope&&) = delete;
   ~run_scope() {
-    loop_.begin_time_limits();  // those that a stop or an exception kept from the turn
+    loop_.begin_time_limits();  // a stop or an exception may have kept limits from the turn
     current_loop_ = loop_.outer_;
   }
 

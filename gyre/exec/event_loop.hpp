@@ -316,7 +316,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
   std::optional<steady_time> io_polled_at_;  // time of this turn's poll, if any
-  intrusive_list<delayed_task> delayed_;     // those in timers_, for discard_delayed()
+  intrusive_list<delayed_task> delayed_;     // tasks in timers_, for discard_delayed()
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
@@ -333,7 +333,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   // The members below are written by posting threads: by each post of a limited loop, and by each
   // wake-up.
-  alignas(false_sharing_range) detail::atomic<std::size_t> slots_in_use_{0};  // of inbox_limit
+  alignas(false_sharing_range) detail::atomic<std::size_t> slots_in_use_{0};  // at most inbox_limit
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
 };

@@ -107,7 +107,7 @@ class pool_core {
   struct entry {
     pointer connection;
     steady_time end_of_life;
-    steady_time expiry = {};  // of an idle connection
+    steady_time expiry = {};  // the time at which an idle connection is closed
   };
 
   template <class... Source>

@@ -105,7 +105,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   friend lock_shared_operation;
 
   static constexpr word written = 4;  // set while a writer holds the lock
-  static constexpr word reader = 8;   // for each reader that holds the lock
+  static constexpr word reader = 8;   // added for each reader that holds the lock
 
   bool admit(waiter& node) noexcept { return node.writes ? try_lock() : try_lock_shared(); }
   template <class Guard>

@@ -135,7 +135,7 @@ void scope::abort_if_running(const char* name, const char* advice) const noexcep
 void scope::add_task(detail::scope_entry& entry, task_context& context) {
   // relaxed: a task's end is ordered by finish_task(), and a scope that has ended stays so.
   if (!outlives_end_) {
-    // Not zero: the caller keeps the scope open.
+    // The count is not zero, because the caller keeps the scope open.
     open_.fetch_add(one_task, std::memory_order_relaxed);
   } else {
     std::size_t seen = open_.load(std::memory_order_relaxed);

@@ -65,7 +65,7 @@ using handshake_failure_handler =
 /// Thread-safety: the connection's loop.
 /// Complexity: that of tls_stream::info().
 [[nodiscard]] std::optional<connection_info> info_of(const net::tcp_connection& connection);
-/// As above, for a layer that is TLS.
+/// Returns the outcome of the layer's handshake; none if the layer is not TLS.
 [[nodiscard]] std::optional<connection_info> info_of(const net::layer& secure);
 
 }  // namespace gyre::tls

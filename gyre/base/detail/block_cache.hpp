@@ -83,7 +83,7 @@ class block_cache {
 
 /// Whether coroutines look into their thread's cache inline. A chain of a thousand different
 /// coroutines then has two branches fewer in each, and fits into the processor's table of branches.
-/// Not with AddressSanitizer and the model checker, which must see each allocation.
+/// False with AddressSanitizer and the model checker, which must see each allocation.
 #if defined(GYRE_MODEL_CHECK) || (defined(__clang__) && !defined(__x86_64__))
 inline constexpr bool caches_frames_inline = false;
 #else

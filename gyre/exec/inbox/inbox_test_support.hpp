@@ -89,7 +89,7 @@ struct uncopyable_task {
   void operator()() const { ADD_FAILURE() << "runs although it was never stored"; }
 };
 
-/// The same, too large for the cells of an inbox.
+/// An uncopyable_task that is too large for the cells of an inbox.
 struct large_uncopyable_task : uncopyable_task {
   std::array<char, 200> filling{};
 };

@@ -20,7 +20,7 @@ constexpr bool is_boundary(std::string_view text) noexcept {
   });
 }
 
-/// Returns a boundary with 128 random bits, so that nobody can make data that contain the boundary.
+/// Returns a boundary with 128 random bits, so that no sender of data can guess it.
 std::string random_boundary();
 
 }  // namespace gyre::http::detail

@@ -37,7 +37,7 @@ class chunked_decoder {
   [[nodiscard]] errc read_data_end(io::input& input) noexcept;
 
   std::uint64_t remaining_ = 0;        // bytes of the chunk that are still to come
-  std::uint32_t extension_bytes_ = 0;  // of all chunks so far
+  std::uint32_t extension_bytes_ = 0;  // the sum over all chunks so far
   head_scanner scanner_;
   state state_ = state::size;
 };

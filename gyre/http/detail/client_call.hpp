@@ -44,7 +44,7 @@ class client_call {
   client_request request_;  // moved from while an exchange owns the request
   request_clock clock_;
   executor& caller_;
-  exchange_pointer exchange_;  // of the latest attempt
+  exchange_pointer exchange_;  // the latest attempt
   bool was_cut_ = false;       // whether a request that a redirect turned into a GET was cut short
 };
 

@@ -26,7 +26,7 @@ namespace gyre::http::detail {
 /// body, and send nothing.
 inline constexpr std::size_t first_reservation = std::size_t{64} << 10;
 
-/// How a recipient finds the end of a body.
+/// The way in which a recipient finds the end of a body.
 enum class body_kind : std::uint8_t { none, length, chunked, until_close };
 
 /// The framing of a body, and the connection options of a message.
@@ -41,10 +41,10 @@ struct message_framing {
   bool upgrade = false;
 };
 
-/// How much of the peer's message has been read.
+/// The progress of reading the peer's message.
 enum class reading : std::uint8_t { head, awaiting_continue, body, ended };
 
-/// How much of the program's own message has been written.
+/// The progress of writing the program's own message.
 enum class writing : std::uint8_t { head, awaiting_continue, body, ended };
 
 /// The connection's future after the exchange.

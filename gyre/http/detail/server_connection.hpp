@@ -48,8 +48,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void on_message(io::input& input);
   void on_peer_ended();
   void on_low_water();
-  /// Called when the server's stop begins. Requests a stop at the shard's `stopping`, whose token
-  /// handlers can observe.
+  /// Called when the server's stop begins. Requests a stop at the shard's `stopping`: handlers can
+  /// observe its token.
   void begin_stop() noexcept;
   /// Called when the server stops and all input that had arrived was delivered. Closes the
   /// connection if no byte of a request waits for its response.

@@ -89,9 +89,9 @@ class single_call final : public file_steps {
   file_command command_;
 };
 
-/// Reads once, or, if `transfers_all`, until the memory is full or the file ends. With `alignment`, a read
-/// of a count that is no multiple of it has reached the end, because no read could continue at that
-/// offset.
+/// Reads once, or, if `transfers_all`, until the memory is full or the file ends. With `alignment`,
+/// a read of a count that is no multiple of it has reached the end, because no read could continue
+/// at that offset.
 class read_steps final : public file_steps {
  public:
   using value_type = std::size_t;

@@ -96,7 +96,7 @@ class file_watches : public gyre::detail::slab_object {
     file_watches* self;
   };
   wake_timer timer_;
-  std::optional<steady_time> pair_deadline_;  // for the second part of the rename in front
+  std::optional<steady_time> pair_deadline_;  // limits the wait for the second part of a rename
   std::optional<steady_time> retry_time_;     // when to read again the trees that could not be read
   line waits_;
 };

@@ -231,9 +231,9 @@ class uring_requests final : public ready_requests {
   ring_owner& owner_;
   uring& ring_;
   uring_features features_;
-  chunked_array<registration> registrations_;  // by the handle's index
+  chunked_array<registration> registrations_;  // the handle's index is the position
   // Indices of handles, with room for all: changed_ has the handles whose subscriptions may have to
-  // change, unconfirmed_ those that wait because a read was short.
+  // change, unconfirmed_ the handles that wait because a read was short.
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> unconfirmed_;
   std::vector<early_connection> connections_;

@@ -119,7 +119,7 @@ class connection_io : private intrusive_list_node,
   friend class intrusive_list<connection_io>;
   friend class connection_group;
 
-  // Where the address of the peer is stored.
+  // The place at which the address of the peer is stored.
   enum class peer_form : std::uint8_t {
     kernel,     // not stored: the kernel knows the address of a Unix socket
     v4,         // in peer_v4_

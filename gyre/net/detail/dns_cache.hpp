@@ -70,7 +70,7 @@ class dns_cache {
 
   const dns_cache_options options_;
   std::map<key, entry, by_key> entries_;
-  intrusive_list<entry> by_use_;  // from the least to the most recently used
+  intrusive_list<entry> by_use_;  // ordered, the least recently used entry first
   dns_cache_metrics metrics_;
 };
 

@@ -76,7 +76,7 @@ struct question : intrusive_list_node {
   bool starting_queries = false;
   std::error_code failure = {};                // the gravest failure of the earlier names
   steady_time first_known{};                   // when addresses of one IP version were first known
-  std::optional<timer> resolution_delay = {};  // for lookups that wait for the other version
+  std::optional<timer> resolution_delay = {};  // runs while lookups wait for the other version
 
   /// Whether a query has found any record.
   bool has_answer() const {

@@ -49,13 +49,14 @@ enum class admission_result : std::uint8_t {
 
 /// The slots for the tasks of a pool, and the policy for submissions that find no free slot.
 ///
-/// Submitting threads, and workers, take and release slots in chunks, so that not each slot needs
-/// an atomic operation. A worker that sees is_urgent() releases each slot at once.
+/// Submitting threads, and workers, take and release slots in chunks, so that most slots cost no
+/// atomic operation. A worker that sees is_urgent() releases each slot at once.
 ///
-/// From `wide_capacity` slots on, threads in line are served when half of all slots are free, one
-/// slot each: all of them then have work for a while, and one wake-up serves thousands of tasks. A
-/// thread that has waited for some milliseconds serves the line with the slots that are free. A
-/// coroutine cannot do this, so while a coroutine waits, each release serves the line.
+/// In a pool of at least `wide_capacity` slots, threads in line are served once half of all slots
+/// are free; each thread gets one slot. All of them then have work for a while, and one wake-up
+/// serves thousands of tasks. A thread that has waited for some milliseconds serves the line with
+/// the slots that are free. A coroutine cannot serve the line after a time, so while a
+/// coroutine waits, each release serves the line.
 ///
 /// Thread-safety: all members may be called from any thread.
 class admission {

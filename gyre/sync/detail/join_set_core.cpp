@@ -35,7 +35,9 @@ std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
     }
     delete &self;
   }
-  set.release();  // before the scope may end, whose token the set follows
+  // The set follows the scope's stop token, so the set is released before finish_task(), after
+  // which the scope may end.
+  set.release();
   return scope_access::finish_task(owner, here);
 }
 

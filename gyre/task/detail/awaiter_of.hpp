@@ -23,7 +23,7 @@ GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
 }
 
 /// Whether `Awaiter` is an awaiter. awaiter_of() returns no awaiter for a type whose operator
-/// co_await is visible only where the await stands, although the compiler finds that operator
+/// co_await is visible only at the co_await expression, although the compiler finds that operator
 /// there.
 template <class Awaiter>
 concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };

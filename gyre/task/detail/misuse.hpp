@@ -117,7 +117,7 @@ class misused_awaitable {
 };
 
 /// Types for which `co_await` is rejected at once. Other types without an awaiter may have an
-/// operator co_await that is visible only where the await stands.
+/// operator co_await that is visible only at the co_await expression.
 template <class T>
 concept never_awaited =
     await_misused_as<T, await_misuse::lvalue_task> || await_misused_as<T, await_misuse::callable> ||
@@ -129,8 +129,9 @@ concept perhaps_awaited =
     !never_awaited<T> && !std::is_final_v<std::remove_cvref_t<T>> &&
     (await_misused_as<T, await_misuse::future> || await_misused_as<T, await_misuse::duration>);
 
-/// Wraps a future or a duration that is awaited. An operator co_await that is visible where the
-/// await stands accepts the wrapper; without one the wrapper is an awaiter whose use is an error.
+/// Wraps a future or a duration that is awaited. If an operator co_await is visible at the co_await
+/// expression, the operator accepts the wrapper. If there is none, the wrapper is itself an
+/// awaiter, whose use is a compile-time error.
 template <class T>
 class without_awaiter : public T {
  public:

@@ -55,7 +55,7 @@ class throttle {
     if (consumer == nullptr || consumer == &this_thread_ || backlog() <= high_water_) return;
     // relaxed: the full fence below orders this store before the second backlog().
     const std::uint32_t asleep = state_.fetch_or(sleeping, std::memory_order_relaxed) | sleeping;
-    gyre::detail::full_fence();  // pairs with the consumer's fence before it sleeps
+    gyre::detail::full_fence();  // pairs with the fence that the consumer executes before sleeping
     if (backlog() <= high_water_) return;
     gyre::detail::futex_wait_until(state_, asleep, gyre::detail::monotonic_now() + max_sleep);
     if (state_.load(std::memory_order_relaxed) == asleep) {
