@@ -15,14 +15,14 @@
 namespace gyre {
 namespace {
 
-void print(const held_executor& held) {
-  const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(held.duration);
+void print(const held_executor& report) {
+  const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(report.duration);
   static_cast<void>(std::fprintf(
       stderr,
       "gyre: '%.*s' has been held for %lld ms (thread %d): a task, handler or coroutine blocks or "
       "computes there; move that to a thread_pool\n",
-      static_cast<int>(held.name.size()), held.name.data(),
-      static_cast<long long>(duration.count()), static_cast<int>(held.thread)));
+      static_cast<int>(report.name.size()), report.name.data(),
+      static_cast<long long>(duration.count()), static_cast<int>(report.thread)));
 }
 
 executor_watchdog_options checked(executor_watchdog_options settings) {

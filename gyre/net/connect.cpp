@@ -55,7 +55,7 @@ struct awaited_race {
     auto outcome = race.take_result();
     if (outcome) return std::move(outcome->stream);
     std::string what = "connect";
-    const endpoint& peer = race.last_failed();
+    const endpoint& peer = race.last_failed_endpoint();
     if (peer.family() != address_family::none) what += ' ' + peer.to_string();
     throw std::system_error(outcome.error(), what);
   }

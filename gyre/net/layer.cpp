@@ -11,8 +11,8 @@ namespace gyre::net {
 
 bool layer::is_kept() const noexcept {
   const std::less_equal<const std::byte*> comes_first;
-  return !unread_.empty() && comes_first(kept_.data(), unread_.data()) &&
-         comes_first(unread_.data() + unread_.size(), kept_.data() + kept_.size());
+  return !unread_.empty() && comes_first(kept_bytes_.data(), unread_.data()) &&
+         comes_first(unread_.data() + unread_.size(), kept_bytes_.data() + kept_bytes_.size());
 }
 
 void layer::feed(std::span<const std::byte> received) {
@@ -20,9 +20,9 @@ void layer::feed(std::span<const std::byte> received) {
     unread_ = received;
     return;
   }
-  kept_.consume(kept_.size() - unread_.size());
-  kept_.append(received);
-  unread_ = kept_.bytes();
+  kept_bytes_.consume(kept_bytes_.size() - unread_.size());
+  kept_bytes_.append(received);
+  unread_ = kept_bytes_.bytes();
 }
 
 void layer::keep_unread() {
@@ -30,8 +30,8 @@ void layer::keep_unread() {
   if (has_ended() || why().code) unread_ = {};  // no operation will read these bytes
   io::buffer copy;
   copy.append(unread_);
-  kept_ = std::move(copy);
-  unread_ = kept_.bytes();
+  kept_bytes_ = std::move(copy);
+  unread_ = kept_bytes_.bytes();
 }
 
 layer::status layer::take(std::span<std::byte> buffer, std::size_t& count) {

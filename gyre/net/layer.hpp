@@ -159,7 +159,7 @@ class layer {
  private:
   bool is_kept() const noexcept;
 
-  io::buffer kept_;
+  io::buffer kept_bytes_;
 };
 
 /// Makes the layers of a server's or a client's connections; see tcp_server_options::transport.

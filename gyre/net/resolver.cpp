@@ -65,9 +65,9 @@ namespace {
 template <class Result>
 struct typed_lookup final : callback_lookup {
   explicit typed_lookup(move_only_function<void(Result)> handler,
-                        lookup_kind requested = {}) noexcept
+                        lookup_kind requested_kind = {}) noexcept
       : callback_lookup(&finish), callback(std::move(handler)) {
-    kind = requested;
+    kind = requested_kind;
   }
 
   Result take_result() {

@@ -156,12 +156,12 @@ namespace detail {
 class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
  public:
   resolve_awaiter(std::shared_ptr<name_engine> engine, std::string host, service destination,
-                  lookup_kind requested = {}) noexcept
+                  lookup_kind requested_kind = {}) noexcept
       : waiting_lookup(&on_complete),
         engine_(std::move(engine)),
         host_(std::move(host)),
         service_(destination) {
-    kind = requested;
+    kind = requested_kind;
   }
   // May be moved only before it is awaited.
   resolve_awaiter(resolve_awaiter&& other) noexcept

@@ -127,7 +127,7 @@ class tcp_client::core final : public client_settings,
   lookup all_addresses_;
   std::optional<timer> retry_;
   gyre::detail::splitmix64 random_;
-  io::buffer kept_;  // sent first on the next connection
+  io::buffer kept_output_;  // sent first on the next connection
   gyre::detail::published_counter attempts_, failed_, succeeded_, is_connected_;
 };
 
@@ -210,7 +210,7 @@ void tcp_client::core::connect(client_target server) {
 
 void tcp_client::core::disconnect() noexcept {
   reset_target();
-  kept_ = io::buffer();
+  kept_output_ = io::buffer();
   if (connection_ != nullptr) connection_->close();
 }
 
@@ -225,8 +225,8 @@ void tcp_client::core::reset_target() noexcept {
 bool tcp_client::core::send(std::span<const std::byte> bytes) {
   if (connection_ != nullptr && connection_->can_send()) return connection_->send(bytes);
   const std::size_t limit = client_options.keep_limit;
-  if (bytes.size() > limit || kept_.size() > limit - bytes.size()) return false;
-  kept_.append(bytes);
+  if (bytes.size() > limit || kept_output_.size() > limit - bytes.size()) return false;
+  kept_output_.append(bytes);
   return true;
 }
 
@@ -341,7 +341,7 @@ void tcp_client::core::on_attempt_failed(std::error_code reason) {
 void tcp_client::core::on_connection_begun(tcp_connection& connection) {
   connection_ = &connection;
   is_connected_.set(1);
-  if (!kept_.empty()) connection.send(std::exchange(kept_, io::buffer()));
+  if (!kept_output_.empty()) connection.send(std::exchange(kept_output_, io::buffer()));
 }
 
 void tcp_client::core::on_connection_ended(tcp_connection& connection) noexcept {

@@ -201,8 +201,8 @@ void udp_server_socket::on_received(io::request& request, io::result result) {
   static_cast<receive_some&>(request).self->receive(result);
 }
 
-// Receives and delivers batches, beginning with `result`, until the socket must wait or the loop must
-// serve others.
+// Receives and delivers batches, beginning with `result`, until the socket must wait or the loop
+// must serve other operations.
 void udp_server_socket::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);

@@ -54,7 +54,7 @@ runtime::~runtime() {
 
 std::unique_ptr<signal_set> runtime::take_signals() {
   if (options_.signals.empty()) return nullptr;
-  return std::make_unique<signal_set>(control_, options_.signals, [this](const signal_info&) {
+  return std::make_unique<signal_set>(control_loop_, options_.signals, [this](const signal_info&) {
     shutting_down() ? force_shutdown() : shutdown();
   });
 }
@@ -71,7 +71,7 @@ std::unique_ptr<signal_set> runtime::take_debug_signal() {
   if (options_.debug_signal == 0) return nullptr;
   record_live_tasks(true);
   return std::make_unique<signal_set>(
-      control_, std::span(&options_.debug_signal, 1), [](const signal_info&) {
+      control_loop_, std::span(&options_.debug_signal, 1), [](const signal_info&) {
         static_cast<void>(std::fputs(live_tasks_summary().c_str(), stderr));
       });
 }

@@ -119,7 +119,7 @@ class runtime {
   /// negative time, and the exceptions of `on_start`.
   explicit runtime(options settings = {})
       : options_(with_defaults(std::move(settings))),
-        sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},
+        sequence_(control_loop_, {.drain = options_.drain_time, .force = options_.force_time},
                   [this](shutdown_phase phase) {
                     if (phase == shutdown_phase::force) release_signals();
                   }),
@@ -337,7 +337,7 @@ class runtime {
   void end();
 
   options options_;
-  loop control_;  // runs in run(): only stop callbacks and inline hooks as user code
+  loop control_loop_;  // runs in run(): only stop callbacks and inline hooks as user code
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
   std::unique_ptr<signal_set> signals_;  // constructed before the threads, which inherit the mask

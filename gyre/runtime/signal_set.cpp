@@ -34,7 +34,7 @@ unique_fd open_signal_queue(std::span<const int> signals) {
 
 // For each signal that was not blocked before the thread's first set with it: the number of the
 // thread's sets that receive the signal.
-constinit thread_local std::array<std::uint32_t, NSIG> receiving_sets{};
+constinit thread_local std::array<std::uint32_t, NSIG> receiving_set_counts{};
 
 }  // namespace
 
@@ -43,10 +43,10 @@ signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
   sigemptyset(&signals_);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals, signal) != 1) continue;
-    std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
-    if (sigismember(&old_mask, signal) == 1 && sets == 0) continue;
+    std::uint32_t& set_count = receiving_set_counts[static_cast<std::size_t>(signal)];
+    if (sigismember(&old_mask, signal) == 1 && set_count == 0) continue;
     sigaddset(&signals_, signal);
-    ++sets;
+    ++set_count;
   }
 }
 
@@ -55,9 +55,9 @@ signal_set::blocked_signals::~blocked_signals() {
   sigemptyset(&unblocked);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals_, signal) != 1) continue;
-    std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
-    if (sets > 0) --sets;  // 0 if the set was constructed on another thread
-    if (sets == 0) sigaddset(&unblocked, signal);
+    std::uint32_t& set_count = receiving_set_counts[static_cast<std::size_t>(signal)];
+    if (set_count > 0) --set_count;  // 0 if the set was constructed on another thread
+    if (set_count == 0) sigaddset(&unblocked, signal);
   }
   system::change_signal_mask(SIG_UNBLOCK, unblocked);
 }

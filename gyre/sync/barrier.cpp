@@ -11,14 +11,14 @@ bool barrier_base::subtract(std::uint64_t arrivals, woken_waiters& ready) noexce
   return true;
 }
 
-bool barrier_base::count(std::uint64_t arrivals, std::uint64_t departures,
-                         woken_waiters& ready) noexcept {
+bool barrier_base::record_arrivals(std::uint64_t arrivals, std::uint64_t departures,
+                                   woken_waiters& ready) noexcept {
   const locked_state state(lock_);
   expected_ -= departures;
   return subtract(arrivals, ready);
 }
 
-auto barrier_base::count(barrier_waiter& node, woken_waiters& ready) noexcept -> arrival {
+auto barrier_base::record_arrival(barrier_waiter& node, woken_waiters& ready) noexcept -> arrival {
   const locked_state state(lock_);
   if (node.has_arrived && node.arrival_phase != phase_) {
     node.complete();

@@ -45,10 +45,11 @@ class barrier_base {
   /// Counts `arrivals`, of which `departures` will not arrive in later phases. Returns whether all
   /// participants have arrived: the waiters are then in `ready`, and the caller must call
   /// begin_phase().
-  bool count(std::uint64_t arrivals, std::uint64_t departures, woken_waiters& ready) noexcept;
+  bool record_arrivals(std::uint64_t arrivals, std::uint64_t departures,
+                       woken_waiters& ready) noexcept;
   /// Counts `node`, whose coroutine waits for the others unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, continues, completes };
-  arrival count(barrier_waiter& node, woken_waiters& ready) noexcept;
+  arrival record_arrival(barrier_waiter& node, woken_waiters& ready) noexcept;
   void begin_phase(woken_waiters& ready) noexcept;
   bool withdraw(barrier_waiter& node) noexcept;
   std::uint64_t phase() noexcept;
@@ -109,7 +110,7 @@ class barrier : detail::barrier_base {
   arrival_token arrive(std::uint64_t arrivals = 1) noexcept {
     const arrival_token token(phase());
     detail::woken_waiters ready;
-    if (count(arrivals, 0, ready)) complete(ready);
+    if (record_arrivals(arrivals, 0, ready)) complete(ready);
     return token;
   }
   /// Awaited, waits for the end of the phase in which arrive() returned `token`; completes at once
@@ -119,7 +120,7 @@ class barrier : detail::barrier_base {
   /// Arrives for the last time: later phases expect one participant less.
   void arrive_and_drop() noexcept {
     detail::woken_waiters ready;
-    if (count(1, 1, ready)) complete(ready);
+    if (record_arrivals(1, 1, ready)) complete(ready);
   }
 
  private:
@@ -128,7 +129,7 @@ class barrier : detail::barrier_base {
   static constexpr bool admit(detail::barrier_waiter&) noexcept { return false; }
   bool enlist(detail::barrier_waiter& node) noexcept {
     detail::woken_waiters ready;
-    switch (count(node, ready)) {
+    switch (record_arrival(node, ready)) {
       case arrival::waits: return true;
       case arrival::completes: complete(ready); break;
       case arrival::continues: break;

@@ -82,7 +82,7 @@ void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
 // Returns the result of `wait`, and keeps its error, if any, for await_resume(), which may throw.
 template <class Wait>
 auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
-  const detail::stopped_by nobody(frame_.context(), inplace_stop_token());
+  const detail::stopped_by no_stop(frame_.context(), inplace_stop_token());
   auto ended = wait.result();
   if (!ended) error_ = static_cast<std::errc>(ended.error().value());
   return ended;
@@ -121,14 +121,14 @@ bool rate_limiter::acquire_operation::take_tokens() noexcept {
   return false;
 }
 
-GYRE_MAKES_TAIL_CALLS void rate_limiter::acquire_operation::resume_frame(void* resumed) {
-  acquire_operation& self = detail::stand_in<acquire_operation>::owner(resumed);
+GYRE_MAKES_TAIL_CALLS void rate_limiter::acquire_operation::resume_frame(void* frame) {
+  acquire_operation& self = detail::stand_in<acquire_operation>::owner(frame);
   if (self.token_wait_ ? self.take_tokens() : self.reach_head()) return;
   GYRE_TAIL_CALL return detail::continue_with(self.coroutine_.address());
 }
 
-void rate_limiter::acquire_operation::destroy_frame(void* operation) noexcept {
-  detail::stand_in<acquire_operation>::owner(operation).coroutine_.destroy();
+void rate_limiter::acquire_operation::destroy_frame(void* frame) noexcept {
+  detail::stand_in<acquire_operation>::owner(frame).coroutine_.destroy();
 }
 
 std::expected<void, std::error_code> rate_limiter::acquire_operation::result() {

@@ -126,8 +126,8 @@ class rate_limiter::acquire_operation {
   bool take_tokens() noexcept;
   template <class Wait>
   auto result_of(Wait& wait) noexcept;
-  static void resume_frame(void* resumed);
-  static void destroy_frame(void* destroyed) noexcept;
+  static void resume_frame(void* frame);
+  static void destroy_frame(void* frame) noexcept;
 
   rate_limiter* limiter_;
   std::uint64_t tokens_;

@@ -66,7 +66,7 @@ bool inplace_stop_source::link_requested_stop() const noexcept {
   // Another thread may be making the links, and may not have reached this source yet, so the
   // ancestors are examined, too.
   const inplace_stop_source* source = this;
-  while (auto* const unlinked_source = detail::linked_stop_source::unlinked_one(source)) {
+  while (auto* const unlinked_source = detail::linked_stop_source::find_unlinked(source)) {
     if (source == this) unlinked_source->make_link();
     // acquire: pairs with the release in request_stop(), as in stop_requested().
     if ((source->state_.load(std::memory_order_acquire) & stopped) != 0) return true;
@@ -75,7 +75,7 @@ bool inplace_stop_source::link_requested_stop() const noexcept {
   return (source->state_.load(std::memory_order_acquire) & stopped) != 0;
 }
 
-detail::linked_stop_source* detail::linked_stop_source::unlinked_one(
+detail::linked_stop_source* detail::linked_stop_source::find_unlinked(
     const inplace_stop_source* source) noexcept {
   // acquire: pairs with the release in unlock(); makes a stop visible that was passed on when the
   // link was made.
@@ -87,7 +87,7 @@ detail::linked_stop_source* detail::linked_stop_source::unlinked_one(
 // by recursion, as there may be thousands of them.
 void detail::linked_stop_source::make_link() noexcept {
   linked_stop_source* first = nullptr;
-  for (auto* each = this; each != nullptr; each = unlinked_one(each->parent_.source_)) {
+  for (auto* each = this; each != nullptr; each = find_unlinked(each->parent_.source_)) {
     // relaxed: a thread that finds the source claimed need not wait, because a stop that comes
     // through the link calls that thread's callbacks.
     if (each->is_claimed_.exchange(true, std::memory_order_relaxed)) break;
@@ -103,7 +103,7 @@ void detail::linked_stop_source::make_link() noexcept {
 }
 
 void inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
-  if (auto* const unlinked_source = detail::linked_stop_source::unlinked_one(this)) [[unlikely]]
+  if (auto* const unlinked_source = detail::linked_stop_source::find_unlinked(this)) [[unlikely]]
     unlinked_source->make_link();
   const word state = lock_unless(stopped, 0);
   if ((state & stopped) != 0) {

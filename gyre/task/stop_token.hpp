@@ -275,7 +275,7 @@ class linked_stop_source : public inplace_stop_source {
   using link = inplace_stop_callback<request_stop_of>;
 
   // Returns the source, if it is a linked_stop_source without a link yet; else null.
-  static linked_stop_source* unlinked_one(const inplace_stop_source* source) noexcept;
+  static linked_stop_source* find_unlinked(const inplace_stop_source* source) noexcept;
   void make_link() noexcept;
 
   const inplace_stop_token parent_;

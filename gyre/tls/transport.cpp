@@ -62,11 +62,11 @@ class transport_of_server final : public net::transport {
     return std::make_unique<detail::engine>(context_, std::string(), session());
   }
   void handshake_failed(const net::endpoint& peer, std::error_code reason,
-                        const net::layer* failed) const override {
+                        const net::layer* failed_layer) const override {
     if (!handler_) return;
     std::string text = reason.message();
-    if (failed != nullptr && !failed->why().text.empty()) {
-      text.append(": ").append(failed->why().text);
+    if (failed_layer != nullptr && !failed_layer->why().text.empty()) {
+      text.append(": ").append(failed_layer->why().text);
     }
     handler_(peer, reason, text);
   }

@@ -167,7 +167,7 @@ class basic_fifo {
     if (index_of(claimed) < CellsPerSegment) {
       segment_of(claimed)->cells[index_of(claimed)].mark_end();
     }
-    pushed_to_closed_.fetch_add(tasks_of(claimed), std::memory_order_relaxed);
+    closed_task_count_.fetch_add(tasks_of(claimed), std::memory_order_relaxed);
   }
 
   segment_type* take_segment(segment_type* full, std::size_t cells) {
@@ -188,7 +188,7 @@ class basic_fifo {
 
   std::uint64_t pushed() const noexcept {
     const position_type tail = tail_.load(std::memory_order_relaxed);
-    return pushed_to_closed_.load(std::memory_order_relaxed) +
+    return closed_task_count_.load(std::memory_order_relaxed) +
            (is_closed(tail) ? 0 : tasks_of(tail));
   }
 
@@ -206,7 +206,8 @@ class basic_fifo {
   detail::segment_reader<segment_type> reader_;
   gyre::detail::atomic<std::uint64_t> consumed_{0};
   alignas(false_sharing_range) gyre::detail::atomic<position_type> tail_;
-  alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> pushed_to_closed_{0};
+  // The number of tasks that were pushed to closed segments.
+  alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> closed_task_count_{0};
   detail::throttle throttle_{high_water};
   detail::segment_pool<segment_type, 16> pool_;
 };

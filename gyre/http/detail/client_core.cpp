@@ -140,25 +140,26 @@ task<std::unique_ptr<client_connection>> client_core::connect(
   if (!destination.is_tls()) co_return connection;
   // Take the session out, so that the next connection after a failed handshake makes a full
   // handshake.
-  const tls::session resumed = std::exchange(*newest, {});
-  auto securing = clock.wait(make_tls(connection->take_tcp(), destination, resumed),
+  const tls::session former_session = std::exchange(*newest, {});
+  auto securing = clock.wait(make_tls(connection->take_tcp(), destination, former_session),
                              clock.expiry_of(options_.timeouts.handshake), "TLS handshake");
-  tls::tls_stream secure = co_await std::move(securing);
-  const std::string protocol = secure.info().application_protocol;
+  tls::tls_stream secured_stream = co_await std::move(securing);
+  const std::string protocol = secured_stream.info().application_protocol;
   if (!protocol.empty() && !protocol.starts_with("http/1.")) {
     clock.fail(tls::errc::no_shared_application,
                "TLS handshake: the server has chosen the protocol " + protocol);
   }
-  if (!*newest) *newest = resumed;
-  co_return std::make_unique<client_connection>(std::move(secure), std::move(newest));
+  if (!*newest) *newest = former_session;
+  co_return std::make_unique<client_connection>(std::move(secured_stream), std::move(newest));
 }
 
 task<tls::tls_stream> client_core::make_tls(net::tcp_stream stream,
                                             const client_destination& destination,
-                                            const tls::session& resumed) {
+                                            const tls::session& former_session) {
   const tls::tls_context& context =
       options_.tls ? options_.tls : tls::tls_context::default_client();
-  return tls::connect(std::move(stream), std::string(destination.server.host()), context, resumed);
+  return tls::connect(std::move(stream), std::string(destination.server.host()), context,
+                      former_session);
 }
 
 task<> client_core::open_tunnel(client_connection& connection,

@@ -72,7 +72,7 @@ class client_core {
                                                    std::shared_ptr<tls::session> newest);
   task<net::tcp_stream> connect_tcp(const url& target);
   task<tls::tls_stream> make_tls(net::tcp_stream stream, const client_destination& destination,
-                                 const tls::session& resumed);
+                                 const tls::session& former_session);
   task<> open_tunnel(client_connection& connection, const client_destination& destination,
                      const request_clock& clock);
 

@@ -93,10 +93,10 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
                    return response::text("There is nothing at this path.\n", status::not_found);
                  }),
                  without_body},
-      not_allowed_{handler([](request& refused) {
+      not_allowed_{handler([](request& refused_request) {
                      return response::text("The method is not allowed here.\n",
                                            status::method_not_allowed)
-                         .set("Allow", refused.allowed_methods().to_string());
+                         .set("Allow", refused_request.allowed_methods().to_string());
                    }),
                    without_body},
       options_{

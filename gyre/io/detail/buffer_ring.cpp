@@ -39,8 +39,8 @@ int buffer_ring::provide_to(io_uring& ring) noexcept {
   registration.ring_addr = reinterpret_cast<std::uintptr_t>(shared_);
   registration.ring_entries = buffers;
   registration.bgid = group;
-  const int failed = io_uring_register_buf_ring(&ring, &registration, 0);
-  if (failed < 0) return -failed;
+  const int error = io_uring_register_buf_ring(&ring, &registration, 0);
+  if (error < 0) return -error;
   io_uring_buf_ring_init(shared_);
   for (unsigned index = 0; index < used_; ++index) {
     if (states_[index].leases == 0) recycle(static_cast<std::uint16_t>(index));

@@ -47,8 +47,8 @@ void uring::open() {
   io_uring_params parameters{};
   parameters.flags = setup_flags(features_);
   parameters.cq_entries = completions;
-  const int failed = io_uring_queue_init_params(submissions, &ring, &parameters);
-  if (failed < 0) gyre::detail::throw_system_error(-failed, "io_uring_setup");
+  const int error = io_uring_queue_init_params(submissions, &ring, &parameters);
+  if (error < 0) gyre::detail::throw_system_error(-error, "io_uring_setup");
   if (fd_ < 0) {
     fd_ = ring.ring_fd;
   } else {
@@ -128,9 +128,9 @@ int uring::begin_use() noexcept {
   if (thread_ != 0) [[likely]]
     return 0;
   // liburing 2.3 declares a function for this that its library does not export.
-  const int failed = io_uring_register(static_cast<unsigned>(ring_.ring_fd),
-                                       IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
-  if (failed < 0) return -failed;
+  const int error = io_uring_register(static_cast<unsigned>(ring_.ring_fd),
+                                      IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
+  if (error < 0) return -error;
   thread_ = this_thread();
   is_in_use_.store(true, std::memory_order_relaxed);
   return 0;
@@ -162,20 +162,20 @@ bool uring::has_uncollected() const noexcept {
 // call. The number of calls is bounded, because more completions may arrive meanwhile.
 int uring::enter() noexcept {
   constexpr unsigned max_calls = 32;
-  if (const int failed = begin_use()) return failed;
+  if (const int error = begin_use()) return error;
   for (unsigned calls = 1;; ++calls) {
-    const int failed = error_of(io_uring_submit_and_get_events(&ring_));
-    if (failed != 0 || calls == max_calls || !has_uncollected()) return failed;
+    const int error = error_of(io_uring_submit_and_get_events(&ring_));
+    if (error != 0 || calls == max_calls || !has_uncollected()) return error;
   }
 }
 
 int uring::enter_and_wait(steady_time current_time, steady_time deadline) noexcept {
-  if (const int failed = begin_use()) return failed;
-  const int failed = wait_for_one(current_time, deadline);
-  return failed == 0 && has_uncollected() ? enter() : failed;
+  if (const int error = begin_use()) return error;
+  const int error = wait_for_completion(current_time, deadline);
+  return error == 0 && has_uncollected() ? enter() : error;
 }
 
-int uring::wait_for_one(steady_time current_time, steady_time deadline) noexcept {
+int uring::wait_for_completion(steady_time current_time, steady_time deadline) noexcept {
   if (deadline == steady_time::max()) return error_of(io_uring_submit_and_wait(&ring_, 1));
   const auto duration =
       deadline > current_time ? deadline - current_time : steady_time::duration::zero();

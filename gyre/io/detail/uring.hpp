@@ -100,7 +100,7 @@ class uring {
   // Returns whether completions are due that another call would deliver, and fewer than
   // `enough_completions` are ready.
   bool has_uncollected() const noexcept;
-  int wait_for_one(steady_time current_time, steady_time deadline) noexcept;
+  int wait_for_completion(steady_time current_time, steady_time deadline) noexcept;
 
   uring_features features_;
   int fd_ = -1;

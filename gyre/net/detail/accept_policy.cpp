@@ -38,7 +38,7 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
   std::size_t refused = 0;
   if (is_out_of_descriptors(error)) {
     for (std::size_t left = max_refused_at_once; left > 0; --left) {
-      if (!refuse_one(listening_fd, refused)) break;
+      if (!refuse_next(listening_fd, refused)) break;
     }
   }
   return {.length = length, .refused = refused, .first = pauses_ == 1};
@@ -46,7 +46,7 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
 
 // Accepts one connection with the reserve's descriptor, and closes it. Returns whether another
 // connection may be waiting.
-bool accept_policy::refuse_one(int listening_fd, std::size_t& refused_count) noexcept {
+bool accept_policy::refuse_next(int listening_fd, std::size_t& refused_count) noexcept {
   reserve_.reset();
   auto accepted = system::accept(listening_fd);
   if (accepted) accepted->reset();

@@ -49,7 +49,7 @@ class accept_policy {
   void reset() noexcept { pauses_ = 0; }
 
  private:
-  bool refuse_one(int listening_fd, std::size_t& refused_count) noexcept;
+  bool refuse_next(int listening_fd, std::size_t& refused_count) noexcept;
 
   unique_fd reserve_;
   exponential_backoff backoff_;

@@ -171,7 +171,7 @@ void connection_race::start_next() noexcept {
 
 void connection_race::note_failure(std::error_code error, const endpoint& peer) noexcept {
   error_ = error;
-  last_failed_ = peer;
+  last_failed_endpoint_ = peer;
 }
 
 }  // namespace gyre::net::detail

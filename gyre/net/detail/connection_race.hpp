@@ -82,7 +82,7 @@ class connection_race {
   /// Returns the connection, or the error of the attempt that failed last. Called after the end.
   std::expected<opened_connection, std::error_code> take_result() noexcept;
   /// Returns the address of the attempt that failed last, if any.
-  const endpoint& last_failed() const noexcept { return last_failed_; }
+  const endpoint& last_failed_endpoint() const noexcept { return last_failed_endpoint_; }
 
  private:
   class attempt;
@@ -104,7 +104,7 @@ class connection_race {
   timer step_;                   // calls advance(): at once, or after the delay
   std::optional<opened_connection> winner_;
   std::error_code error_;
-  endpoint last_failed_;
+  endpoint last_failed_endpoint_;
 };
 
 }  // namespace gyre::net::detail

@@ -172,7 +172,7 @@ void server_core::set_hold(hold reason, bool is_held) {
   post_to_all([reason, is_held](server_shard& target) { target.set_hold(reason, is_held); });
 }
 
-connection_group::limits server_core::limits_of_one() const noexcept {
+connection_group::limits server_core::limits_of_shard() const noexcept {
   // Each further descriptor counts as this many bytes, so that the memory limit bounds descriptors,
   // too: all connections together hold at most half of those that the process may have.
   return {.memory = options.memory_limit / loops_,
@@ -240,14 +240,14 @@ void server_core::add_done(move_only_function<void()> done) {
   {
     const std::lock_guard lock(mutex_);
     done_callbacks_.push_back(std::move(done));
-    if (!is_stopped_) return;  // finish_one() will post the call
+    if (!is_stopped_) return;  // finish_shard() will post the call
   }
   post_server_changes(*shards_.front());
 }
 
-void server_core::finish_one() noexcept {
-  // acq_rel: pairs with the other calls of finish_one(); makes the effects of all loops visible to
-  // the one that finishes last.
+void server_core::finish_shard() noexcept {
+  // acq_rel: pairs with the other calls of finish_shard(); makes the effects of all loops visible
+  // to the loop that finishes last.
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
     const std::lock_guard lock(mutex_);
@@ -258,7 +258,7 @@ void server_core::finish_one() noexcept {
 
 // Calls one callback of stop(). Each call has a turn of its own, so that an exception, or a
 // callback that destroys the server, does not affect the others.
-void server_core::call_one_done() {
+void server_core::call_next_done() {
   move_only_function<void()> done;
   bool more = false;
   {
@@ -350,7 +350,7 @@ void server_core::release_slot() noexcept {
   if (slots_taken_.fetch_sub(1, memory_order_relaxed) == options.max_connections) {
     for (auto& each : accepting_shards()) post_server_changes(*each);
   }
-  finish_one();
+  finish_shard();
 }
 
 std::span<const std::unique_ptr<server_shard>> server_core::accepting_shards() const noexcept {

@@ -94,12 +94,12 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void open_waiting();
   server_shard& choose_for(const endpoint& peer, server_shard& receiver) noexcept;
   std::span<const std::unique_ptr<server_shard>> accepting_shards() const noexcept;
-  connection_group::limits limits_of_one() const noexcept;
+  connection_group::limits limits_of_shard() const noexcept;
   std::size_t take_slot(server_shard& receiver) noexcept;
   void release_slot() noexcept;
   bool is_full() const noexcept;
-  void finish_one() noexcept;
-  void call_one_done();
+  void finish_shard() noexcept;
+  void call_next_done();
   void post_server_changes(server_shard& target) noexcept;
 
   const std::size_t loops_;

@@ -96,9 +96,9 @@ class server_shard::acceptor {
 
 // --- The shard ---
 
-server_shard::server_shard(server_core& whole, event_loop& loop)
-    : connection_group(loop, whole.handlers, whole.options.connections, whole.limits_of_one()),
-      core_(whole) {}
+server_shard::server_shard(server_core& core, event_loop& loop)
+    : connection_group(loop, core.handlers, core.options.connections, core.limits_of_shard()),
+      core_(core) {}
 server_shard::~server_shard() = default;
 
 void server_shard::apply_server_changes() {
@@ -106,7 +106,7 @@ void server_shard::apply_server_changes() {
   if (!passing) return;
   set_hold(server_core::hold::full, core_.is_full());
   if (stage_ != stop_stage::none) drain_acceptors();
-  core_.call_one_done();
+  core_.call_next_done();
 }
 
 void server_shard::open(socket listening, bool is_own) {
@@ -395,7 +395,7 @@ void server_shard::drain_acceptors() {
 }
 
 void server_shard::note_accepting_ended() noexcept {
-  if (!std::exchange(has_accepting_ended_, true)) core_.finish_one();
+  if (!std::exchange(has_accepting_ended_, true)) core_.finish_shard();
 }
 
 void server_shard::on_connection_drained(tcp_connection& connection) {

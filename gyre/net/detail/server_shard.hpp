@@ -38,8 +38,8 @@ class proxy_layer;
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class server_shard final : public connection_group {
  public:
-  /// Makes the part of `whole` on `loop`. May be called from any thread.
-  server_shard(server_core& whole, event_loop& loop);
+  /// Makes the part of `core` on `loop`. May be called from any thread.
+  server_shard(server_core& core, event_loop& loop);
   ~server_shard() override;
 
   void open(socket listening, bool is_own);

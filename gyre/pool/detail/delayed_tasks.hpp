@@ -41,8 +41,8 @@ class delayed_tasks {
 
  private:
   struct entry : timer_operation, intrusive_list_node {
-    entry(delayed_tasks& list, pool_task& delayed) noexcept
-        : timer_operation(&delayed_tasks::expire), owner(list), task(delayed) {}
+    entry(delayed_tasks& list, pool_task& stored_task) noexcept
+        : timer_operation(&delayed_tasks::expire), owner(list), task(stored_task) {}
 
     delayed_tasks& owner;
     pool_task& task;

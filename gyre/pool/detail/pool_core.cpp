@@ -29,7 +29,8 @@ std::unique_ptr<task_scheduler> make_scheduler(const thread_pool_options& option
   return std::make_unique<stealing_scheduler>(options, state, workers, std::move(slots), runner);
 }
 
-/// A task that already has its block, in a cell of the submissions.
+/// A callable in a cell of the submissions, which adds an allocated task to the batch of the worker
+/// that runs the callable. Queued for tasks whose own callables do not go into a cell.
 class queued_task {
  public:
   explicit queued_task(pool_task& task) noexcept : task_(&task) {}
@@ -157,7 +158,7 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
     if (next == step::wait) {
       const admission_result waited = wait_for_slot(priority, deadline, slot);
       if (waited != admission_result::granted) return admission_->count_refusal(waited);
-    } else if (next == step::refuse || !drop_one()) {
+    } else if (next == step::refuse || !drop_task()) {
       return admission_->count_refusal(admission_result::full);
     }
   }
@@ -194,7 +195,7 @@ admission_result pool_core::submit_as_worker(pool_worker& self, const task_build
     const step next = admission_->choose_step_within();
     if (next == step::run_here) return run_here(builder);
     if (next == step::go_slotless) break;
-    if (next == step::refuse || !drop_one())
+    if (next == step::refuse || !drop_task())
       return admission_->count_refusal(admission_result::full);
   }
   pool_task& task = make_task(builder, slot);
@@ -220,7 +221,7 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
     if (next == step::wait) {
       const admission_result waited = wait_for_slot(task_priority::low, deadline_of_wait, slot);
       if (waited != admission_result::granted) return admission_->count_refusal(waited);
-    } else if (next != step::drop_another || !drop_one()) {
+    } else if (next != step::drop_another || !drop_task()) {
       return admission_->count_refusal(admission_result::full);
     }
   }
@@ -297,7 +298,7 @@ admission_result pool_core::run_here(const task_builder& builder) {
   return admission_result::granted;
 }
 
-bool pool_core::drop_one() noexcept {
+bool pool_core::drop_task() noexcept {
   // Repeats the search, because it misses a task that is moving from one queue to another.
   for (int attempt = 0; attempt < max_drop_attempts; ++attempt) {
     if (pool_task* const task = scheduler_->take_least_urgent()) {

@@ -132,7 +132,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   admission_result wait_for_slot(task_priority priority, steady_time& deadline,
                                  semaphore_permit& slot);
   admission_result run_here(const task_builder& builder);
-  bool drop_one() noexcept;
+  bool drop_task() noexcept;
 
   thread_pool_options options_;
   detail::life_cycle life_cycle_;

@@ -118,7 +118,7 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   }
   // relaxed: a hint; a worker calls has_work() before it sleeps.
   if (high_waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
+    if (pool_task* const prioritized_task = take_prioritized()) return work_item(*prioritized_task);
   }
   if (const work_item own_item = self.deque.pop()) return own_item;
   self.has_own_tasks = false;

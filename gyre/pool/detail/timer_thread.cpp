@@ -8,7 +8,7 @@
 namespace gyre::detail {
 
 timer_thread::timer_thread(executor& target, std::string name)
-    : operation([](operation& self) { static_cast<timer_thread&>(self).expire_one(); }),
+    : operation([](operation& self) { static_cast<timer_thread&>(self).expire_timer(); }),
       target_(target),
       name_(std::move(name)) {}
 
@@ -68,7 +68,7 @@ void timer_thread::run() {
   while (!is_stopping_) {
     const auto next_wakeup_time = wheel_->next_wakeup();
     if (is_posted_) {
-      wake_time_ = steady_time::min();  // sleeps until expire_one() has taken all due timers
+      wake_time_ = steady_time::min();  // sleeps until expire_timer() has taken all due timers
       condition_.wait(lock);
     } else if (!next_wakeup_time) {
       wake_time_ = steady_time::max();
@@ -87,7 +87,7 @@ void timer_thread::run() {
 
 // Runs on a thread of the executor. Posts the operation for the next due timer before it calls the
 // function of this timer, so that another thread may run the next one.
-void timer_thread::expire_one() {
+void timer_thread::expire_timer() {
   timer_node* due_timer = nullptr;
   bool more_are_due = false;
   {

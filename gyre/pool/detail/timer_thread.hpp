@@ -57,7 +57,7 @@ class timer_thread final : public timer_service, operation {
 
  private:
   void run();
-  void expire_one();
+  void expire_timer();
 
   executor& target_;
   const std::string name_;

@@ -64,23 +64,23 @@ void print_live_tasks() noexcept try {
 
 }  // namespace
 
-shutdown_sequence::shutdown_sequence(event_loop& control, limits time_limits,
+shutdown_sequence::shutdown_sequence(event_loop& control_loop, limits time_limits,
                                      move_only_function<void(shutdown_phase)> on_phase)
-    : control_(control),
+    : control_loop_(control_loop),
       limits_(time_limits),
       on_phase_(std::move(on_phase)),
-      wake_watch_(control, wake_.fd(),
+      wake_watch_(control_loop, wake_.fd(),
                   [this](readiness) {
                     wake_.lower();
                     advance();
                   }),
-      timer_(control, [this] { advance(); }) {
+      timer_(control_loop, [this] { advance(); }) {
   wake_watch_.start(readiness::readable);
 }
 
 void shutdown_sequence::run() {
   advance();
-  if (stage_ != stage::over) control_.run();
+  if (stage_ != stage::over) control_loop_.run();
 }
 
 // Must be async-signal-safe.
@@ -95,7 +95,7 @@ void shutdown_sequence::advance() {
   // acquire: pairs with the release in add_request().
   const std::uint32_t requests = requests_.load(std::memory_order_acquire);
   if (requests == 0 || stage_ == stage::over) return;
-  const steady_time current_time = control_.now();
+  const steady_time current_time = control_loop_.now();
   if (stage_ == stage::running)
     enter(shutdown_phase::stop_accepting, later(current_time, limits_.drain));
   if (stage_ < stage::force && ((requests & force_requested) != 0 || current_time >= deadline_)) {
@@ -106,7 +106,7 @@ void shutdown_sequence::advance() {
   if (stage_ == stage::stop_accepting && !has_steps()) enter(shutdown_phase::drain, deadline_);
   if (stage_ >= stage::drain && try_finish()) {
     timer_.cancel();
-    control_.stop();
+    control_loop_.stop();
   } else if (stage_ == stage::force && current_time >= deadline_) {
     give_up();
   }

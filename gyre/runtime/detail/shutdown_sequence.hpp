@@ -84,7 +84,7 @@ class shutdown_sequence {
   };
 
   /// `on_phase` is called when a phase begins, on the control loop's thread.
-  shutdown_sequence(event_loop& control, limits time_limits,
+  shutdown_sequence(event_loop& control_loop, limits time_limits,
                     move_only_function<void(shutdown_phase)> on_phase);
   shutdown_sequence& operator=(shutdown_sequence&&) = delete;
 
@@ -172,7 +172,7 @@ class shutdown_sequence {
     return static_cast<shutdown_phase>(static_cast<std::uint8_t>(stage) - 1);
   }
 
-  event_loop& control_;
+  event_loop& control_loop_;
   const limits limits_;
   move_only_function<void(shutdown_phase)> on_phase_;
   wake_event wake_;

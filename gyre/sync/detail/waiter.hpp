@@ -124,7 +124,7 @@ class waiter {
   /// be cancelled.
   void complete() noexcept {
     if (!core_.has(starter)) leave_list();
-    core_.begin(nobody);
+    core_.begin(no_parties);
   }
 
   /// Cancels the wait, and takes the waiter out of its list. Returns true if the caller must resume
@@ -163,7 +163,7 @@ class waiter {
   friend class woken_waiters;
 
   using core = basic_wait_core<waiter_word::parties, waiter_word>;
-  static constexpr core::parties nobody = 0;
+  static constexpr core::parties no_parties = 0;
   static constexpr core::parties starter = 1;
   static constexpr core::parties right = 2;
 

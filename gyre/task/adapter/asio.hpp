@@ -199,11 +199,11 @@ task<Result> await_asio(Initiation initiation, Arguments... arguments) {
 /// The context of a coroutine that was started for a handler of Asio. Deletes itself when the
 /// coroutine has ended.
 template <class T, class AsioExecutor, class Handler>
-class asio_awaiting final : task_context, operation {
+class asio_handler_context final : task_context, operation {
  public:
-  asio_awaiting(const AsioExecutor& target, task<T>&& work, Handler&& handler)
+  asio_handler_context(const AsioExecutor& target, task<T>&& work, Handler&& handler)
       : operation([](operation& self) {
-          auto& awaiting = static_cast<asio_awaiting&>(self);
+          auto& awaiting = static_cast<asio_handler_context&>(self);
           task_access::state(awaiting.work_).start(awaiting);
         }),
         executor_(target),
@@ -215,7 +215,7 @@ class asio_awaiting final : task_context, operation {
     where = &executor_;
     stop = stop_source_.get_token();
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-      complete(std::unique_ptr<asio_awaiting>(static_cast<asio_awaiting*>(&self)));
+      complete(std::unique_ptr<asio_handler_context>(static_cast<asio_handler_context*>(&self)));
       return std::noop_coroutine();
     };
     if (auto slot = boost::asio::get_associated_cancellation_slot(handler_); slot.is_connected()) {
@@ -225,7 +225,7 @@ class asio_awaiting final : task_context, operation {
   void start() noexcept { executor_.post(*this); }
 
  private:
-  static void complete(std::unique_ptr<asio_awaiting> self) noexcept {
+  static void complete(std::unique_ptr<asio_handler_context> self) noexcept {
     const auto target = self->handler_guard_.get_executor();
     boost::asio::post(target, [ended = std::move(self)]() mutable {
       auto slot = boost::asio::get_associated_cancellation_slot(ended->handler_);
@@ -282,7 +282,7 @@ auto async_await(const AsioExecutor& target, Awaitable object, CompletionToken&&
   return boost::asio::async_initiate<CompletionToken,
                                      typename detail::asio_signature<result>::type>(
       [target](auto handler, task<result> work) {
-        using awaiting = detail::asio_awaiting<result, AsioExecutor, decltype(handler)>;
+        using awaiting = detail::asio_handler_context<result, AsioExecutor, decltype(handler)>;
         (new awaiting(target, std::move(work), std::move(handler)))->start();
       },
       token, as_task(std::move(object)));

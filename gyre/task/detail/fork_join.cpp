@@ -25,7 +25,8 @@ constinit thread_local child_starts starts_here;
 void fork_join::append_children(std::vector<task_context*>& contexts) {
   const auto before = static_cast<std::ptrdiff_t>(contexts.size());
   // relaxed: called for a deadlock report, when the program has only one thread.
-  for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr; each = each->next) {
+  for (child* each = newest_kept_.load(std::memory_order_relaxed); each != nullptr;
+       each = each->next) {
     contexts.push_back(each);
   }
   std::reverse(contexts.begin() + before, contexts.end());
@@ -67,16 +68,16 @@ void fork_join::free_shared(const child* first, std::size_t bytes) noexcept {
     slab_deallocate(each, sizeof(loop));
     each = following;
   }
-  for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr;) {
+  for (child* each = newest_kept_.load(std::memory_order_relaxed); each != nullptr;) {
     child* const following = each->next;
     if (each != first) slab_deallocate(each, bytes);
     each = following;
   }
 }
 
-void fork_join::keep_context(kept_contexts& kept, child& context) noexcept {
-  context.next = std::exchange(kept.newest, &context);
-  if (kept.oldest == nullptr) kept.oldest = &context;
+void fork_join::keep_context(kept_contexts& list, child& context) noexcept {
+  context.next = std::exchange(list.newest, &context);
+  if (list.oldest == nullptr) list.oldest = &context;
 }
 
 void fork_join::on_child_failed(const task_end& end) noexcept {
@@ -95,13 +96,14 @@ void fork_join::give_up(loop& rest) noexcept {
   if (stop_) stop_->request_stop();
 }
 
-bool fork_join::finish_with_others(const kept_contexts& kept, std::size_t events) noexcept {
-  if (kept.newest != nullptr) {
-    child* older_contexts = kept_.load(std::memory_order_relaxed);
+bool fork_join::finish_with_others(const kept_contexts& list, std::size_t events) noexcept {
+  if (list.newest != nullptr) {
+    child* older_contexts = newest_kept_.load(std::memory_order_relaxed);
     do {
-      kept.oldest->next = older_contexts;
+      list.oldest->next = older_contexts;
       // relaxed: the list is followed after the last decrement of pending_, which orders it.
-    } while (!kept_.compare_exchange_weak(older_contexts, kept.newest, std::memory_order_relaxed));
+    } while (!newest_kept_.compare_exchange_weak(older_contexts, list.newest,
+                                                 std::memory_order_relaxed));
   }
   // acquire and release: the decrement that reaches zero synchronises with all others, so that the
   // parent sees the results of all children.

@@ -163,29 +163,29 @@ class fork_join : protected child_set {
     context.trace.awaited_by.set(awaited_by_.get());
   }
   /// Adds `context`, whose child still runs or has left an exception in its task, to the contexts
-  /// that `kept` lists.
-  static void keep_context(kept_contexts& kept, child& context) noexcept;
+  /// that `list` holds.
+  static void keep_context(kept_contexts& list, child& context) noexcept;
   /// Drops the children of `rest`, and stores the exception being handled. Called in an exception
   /// handler.
   void give_up(loop& rest) noexcept;
   void on_child_failed(const task_end& end) noexcept;
   /// Ends a share that has counted `events`. Returns true if all children have finished and this
   /// thread counted last; otherwise the join may have been destroyed.
-  bool finish(const kept_contexts& kept, std::size_t events, std::size_t children) noexcept {
-    if (events == all_events(children) && kept.newest == nullptr) [[likely]]
+  bool finish(const kept_contexts& list, std::size_t events, std::size_t children) noexcept {
+    if (events == all_events(children) && list.newest == nullptr) [[likely]]
       return true;  // no other thread had a share in the join
-    return finish_with_others(kept, events);
+    return finish_with_others(list, events);
   }
   /// Returns the list, linked by `next`, of the contexts that outlive the start of their child.
   /// Complete only when all children have finished.
-  child* kept() const noexcept {
+  child* newest_kept() const noexcept {
     // relaxed: ordered by the last decrement of pending_.
-    return kept_.load(std::memory_order_relaxed);
+    return newest_kept_.load(std::memory_order_relaxed);
   }
   /// Returns whether the destructor must call free_shared().
   bool has_shared() const noexcept {
     // relaxed: ordered by the last decrement of pending_, which acquires.
-    return kept() != nullptr || split_off_.load(std::memory_order_relaxed) != nullptr;
+    return newest_kept() != nullptr || split_off_.load(std::memory_order_relaxed) != nullptr;
   }
   /// Returns whether the children's stop source is linked to the stop token of their parent.
   bool has_link() const noexcept { return stop_.has_value() && stop_->is_linked(); }
@@ -211,7 +211,7 @@ class fork_join : protected child_set {
     return 2 * children + 1;
   }
 
-  bool finish_with_others(const kept_contexts& kept, std::size_t events) noexcept;
+  bool finish_with_others(const kept_contexts& list, std::size_t events) noexcept;
   // Counts the end of a child that did not finish within its start. Returns the parent if this
   // thread must resume it, else null.
   static std::coroutine_handle<> end_elsewhere(child& ended) noexcept;
@@ -232,7 +232,7 @@ class fork_join : protected child_set {
   atomic<std::size_t> pending_;
   atomic<const task_end*> failed_{nullptr};
   // The contexts of children that did not end, or failed, within their start; the newest first.
-  atomic<child*> kept_{nullptr};
+  atomic<child*> newest_kept_{nullptr};
   atomic<loop*> split_off_{nullptr};
   atomic<bool> has_start_error_{false};
 

@@ -68,7 +68,7 @@ class join_awaiter {
 
   [[gnu::noinline]] void end_join() noexcept {
     if constexpr (makes_tasks<Tasks>) {
-      join_.for_each_kept([](auto& work, auto&) { work = {}; });
+      join_.for_each_kept_child([](auto& work, auto&) { work = {}; });
     } else {
       for (std::size_t i = 0; i < count_of(tasks_); ++i) {
         visit_task(tasks_, i, [](auto& work) { work = {}; });

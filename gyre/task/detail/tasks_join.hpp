@@ -65,8 +65,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   /// Calls function(task, result) for each child whose result was not moved when the child ended.
   /// Called by the parent when all children have finished.
   template <class F>
-  void for_each_kept(F&& function) {
-    for (auto* each = this->kept(); each != nullptr; each = each->next) {
+  void for_each_kept_child(F&& function) {
+    for (auto* each = this->newest_kept(); each != nullptr; each = each->next) {
       auto& kept_child = static_cast<task_child&>(*each);
       function(kept_child.work, *kept_child.result);
     }

@@ -128,15 +128,15 @@ class [[nodiscard]] when_all_into_awaiter
 
   void await_resume() {
     if (!this->end_undisturbed()) [[unlikely]]
-      take_kept();
+      take_kept_results();
   }
 
  private:
-  [[gnu::noinline]] void take_kept() {
+  [[gnu::noinline]] void take_kept_results() {
     this->join().check_started();
     const task_end* const failed = this->join().failed();
     std::exception_ptr error;
-    this->join().for_each_kept([&](task<T>& child, T& result) {
+    this->join().for_each_kept_child([&](task<T>& child, T& result) {
       auto& state = task_access::state(child);
       if (failed == nullptr) {
         result = state.take_success();

@@ -312,11 +312,11 @@ int callbacks::verified(int is_good, X509_STORE_CTX* chain) {
 
 // --- Clients ---
 
-// Stores a copy of the session. Returns 0, so that OpenSSL keeps ownership of `original`.
-int callbacks::keep_session(SSL* ssl, SSL_SESSION* original) {
+// Stores a copy of the session. Returns 0, so that OpenSSL keeps ownership of `ssl_session`.
+int callbacks::keep_session(SSL* ssl, SSL_SESSION* ssl_session) {
   engine& self = engine_of(ssl);
   try {
-    if (ssl_session_ptr copy = copy_of(original)) {
+    if (ssl_session_ptr copy = copy_of(ssl_session)) {
       self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.loaded_);
     }
   } catch (const std::bad_alloc&) {

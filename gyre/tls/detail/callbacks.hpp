@@ -47,7 +47,7 @@ struct callbacks {
 
   // --- Clients ---
 
-  static int keep_session(SSL* ssl, SSL_SESSION* original);
+  static int keep_session(SSL* ssl, SSL_SESSION* ssl_session);
 };
 
 /// The two functions below set the callbacks of a server's or a client's context.

@@ -84,13 +84,13 @@ std::array<unsigned char, 32> session_context_of(const server_options& options) 
   return digest;
 }
 
-// Caps the lifetime at seven days: TLS 1.3 allows no longer one (RFC 8446, section 4.6.1), and
-// OpenSSL could not write it.
+// Caps the lifetime at seven days: TLS 1.3 forbids a longer lifetime (RFC 8446, section 4.6.1), and
+// OpenSSL could not encode one.
 duration ticket_lifetime_of(const server_options& options) {
-  constexpr duration longest = std::chrono::days(7);
+  constexpr duration max_lifetime = std::chrono::days(7);
   gyre::detail::require_not_negative(options.ticket_lifetime,
                                      "gyre::tls::server_options: ticket_lifetime");
-  return std::min(options.ticket_lifetime, longest);
+  return std::min(options.ticket_lifetime, max_lifetime);
 }
 
 // The certificates for one name, at most one for each kind of key, as indices into
@@ -165,11 +165,11 @@ std::map<std::string, certificate_set> certificates_by_name(
   return by_name;
 }
 
-std::shared_ptr<loaded_context> load_server(const server_options& original) {
-  if (original.certificates.empty()) {
+std::shared_ptr<loaded_context> load_server_context(const server_options& user_options) {
+  if (user_options.certificates.empty()) {
     throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
   }
-  const server_options options = with_rules_read(original);
+  const server_options options = with_rules_read(user_options);
   auto loaded = std::make_shared<loaded_context>();
   std::vector<key_pair> pairs;
   for (const certificate& each : options.certificates) pairs.push_back(load_key_pair(each));
@@ -200,7 +200,7 @@ std::shared_ptr<loaded_context> load_server(const server_options& original) {
   return loaded;
 }
 
-std::shared_ptr<loaded_context> load_client(const client_options& options) {
+std::shared_ptr<loaded_context> load_client_context(const client_options& options) {
   auto loaded = std::make_shared<loaded_context>();
   ssl_ctx_ptr result =
       make_context(TLS_client_method(), options.min_version, options.max_version, options.groups);
@@ -257,10 +257,10 @@ void context_state::load(any_options options) {
   std::shared_ptr<loaded_context> loaded;
   duration lifetime;
   if (const auto* const server = std::get_if<server_options>(&options)) {
-    loaded = load_server(*server);
+    loaded = load_server_context(*server);
     lifetime = ticket_lifetime_of(*server);
   } else {
-    loaded = load_client(std::get<client_options>(options));
+    loaded = load_client_context(std::get<client_options>(options));
   }
   const std::scoped_lock lock(mutex_);
   if (lifetime != ticket_lifetime_) {

@@ -84,7 +84,7 @@ class shard_set {
     {
       const std::lock_guard lock(mutex_);
       static_cast<intrusive_list_node&>(empty_shard).unlink();
-      pushed_to_retired_ += empty_shard.pushed();
+      retired_task_count_ += empty_shard.pushed();
     }
     empty_shard.free_segments();
     empty_shard.close();
@@ -100,7 +100,7 @@ class shard_set {
   /// Counts all tasks that were ever pushed, even those of shards that are gone.
   std::uint64_t pushed() const noexcept {
     const std::lock_guard lock(mutex_);
-    std::uint64_t sum = pushed_to_retired_;
+    std::uint64_t sum = retired_task_count_;
     for (const Shard& each : all_) sum += each.pushed();
     return sum;
   }
@@ -112,7 +112,7 @@ class shard_set {
   alignas(false_sharing_range) atomic_intrusive_stack<Shard> new_shards_;
   mutable std::mutex mutex_;
   mutable intrusive_list<Shard> all_;
-  std::uint64_t pushed_to_retired_ = 0;
+  std::uint64_t retired_task_count_ = 0;  // tasks pushed to shards that were retired
 };
 
 }  // namespace gyre::inbox::detail

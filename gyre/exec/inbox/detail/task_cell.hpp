@@ -28,7 +28,7 @@ class alignas(cache_line_size / 2) task_cell {
   static constexpr std::size_t capacity(std::size_t cells) noexcept {
     return cells * sizeof(task_cell) - sizeof(thunk);
   }
-  /// How many cells a callable of type `F` takes.
+  /// The number of cells that a callable of type `F` takes.
   template <class F>
   static constexpr std::size_t cells_for =
       (sizeof(F) + sizeof(void*) + cache_line_size / 2 - 1) / (cache_line_size / 2);
@@ -64,7 +64,7 @@ class alignas(cache_line_size / 2) task_cell {
 
   /// Is the thunk of a callable of type `F`.
   template <class F>
-  static std::size_t run_or_drop(void* storage, action requested) {
+  static std::size_t run_or_drop(void* storage, action requested_action) {
     struct destroyed_at_end {
       F* callable;
       ~destroyed_at_end() {
@@ -73,10 +73,10 @@ class alignas(cache_line_size / 2) task_cell {
           std::construct_at(header(callable, i), nullptr);
       }
     };
-    if (requested == action::run) [[likely]] {
+    if (requested_action == action::run) [[likely]] {
       const destroyed_at_end guard{std::launder(static_cast<F*>(storage))};
       static_cast<void>((*guard.callable)());
-    } else if (requested == action::drop) {
+    } else if (requested_action == action::drop) {
       const destroyed_at_end guard{std::launder(static_cast<F*>(storage))};
     }
     return cells_for<F>;
