@@ -231,7 +231,7 @@ void file_watches::process(const inotify_record& record) {
     has_lost_ = true;
     return;
   }
-  if ((record.mask & IN_IGNORED) != 0) return process_end(record.number);
+  if ((record.mask & IN_IGNORED) != 0) return process_end(record.watch_descriptor);
   struct {
     std::uint32_t events;
     file_change kind;
@@ -242,7 +242,7 @@ void file_watches::process(const inotify_record& record) {
                          {IN_DELETE | IN_DELETE_SELF, file_change::removed},
                          {IN_MOVED_FROM | IN_MOVE_SELF, file_change::moved_from},
                          {IN_MOVED_TO, file_change::moved_to}};
-  trees_.inodes().collect(record.number, sources_);
+  trees_.inodes().collect(record.watch_descriptor, sources_);
   for (const watched_inode* const each : sources_) {
     for (const auto& [events, kind] : kinds) {
       if ((record.mask & events) != 0) report(*each, kind, record);
@@ -264,7 +264,7 @@ void file_watches::process(const inotify_record& record) {
 
 // Collects the watched inodes that `part` concerns. A watch by name concerns only that name.
 void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& inodes) {
-  trees_.inodes().collect(part.number, inodes);
+  trees_.inodes().collect(part.watch_descriptor, inodes);
   std::erase_if(inodes, [&](const watched_inode* each) {
     const std::string& only = each->watch.only;
     return !only.empty() && only != part.name;
@@ -303,9 +303,9 @@ void file_watches::process_rename(const inotify_record& old_part, const inotify_
   }
 }
 
-// Ends the watch `number`, which the kernel has ended because its inode or file system is gone.
-void file_watches::process_end(int number) {
-  trees_.inodes().collect(number, sources_);
+// Ends a watch that the kernel has ended because its inode or file system is gone.
+void file_watches::process_end(int watch_descriptor) {
+  trees_.inodes().collect(watch_descriptor, sources_);
   for (watched_inode* const each : sources_) {
     if (!each->is_top()) {
       trees_.drop(*each);
@@ -325,11 +325,12 @@ void file_watches::process_end(int number) {
 // Calls process_end() for watches whose last records may be lost. Directories in trees that are
 // gone are found by the next scans of the trees.
 void file_watches::find_ended_watches() {
-  const auto live_numbers = records_.numbers();
-  must_find_ended_ = !live_numbers && is_shortage(live_numbers.error());
-  if (!live_numbers) return;
-  for (const int number : trees_.inodes().numbers_of_tops()) {
-    if (!std::ranges::binary_search(*live_numbers, number)) process_end(number);
+  const auto live_descriptors = records_.descriptors();
+  must_find_ended_ = !live_descriptors && is_shortage(live_descriptors.error());
+  if (!live_descriptors) return;
+  for (const int watch_descriptor : trees_.inodes().descriptors_of_tops()) {
+    if (!std::ranges::binary_search(*live_descriptors, watch_descriptor))
+      process_end(watch_descriptor);
   }
 }
 

@@ -63,7 +63,7 @@ class file_watches : public gyre::detail::slab_object {
   bool awaits_other_part() noexcept;
   void process(const inotify_record& record);
   void process_rename(const inotify_record& old_part, const inotify_record& new_part);
-  void process_end(int number);
+  void process_end(int watch_descriptor);
   void find_ended_watches();
   void collect(const inotify_record& part, std::vector<watched_inode*>& inodes);
   void report(const watched_inode& inode, file_change kind, const inotify_record& record,

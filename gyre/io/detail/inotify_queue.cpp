@@ -20,23 +20,24 @@ namespace {
 
 constexpr std::size_t max_record_size = sizeof(inotify_event) + NAME_MAX + 1;
 
-std::expected<std::vector<int>, int> numbers_of(int inotify) {
+std::expected<std::vector<int>, int> descriptors_of(int inotify) {
   std::array<char, 40> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", inotify);
   const auto content = gyre::detail::read_file(path.data());
   if (!content) return std::unexpected(content.error());
-  std::vector<int> numbers;
+  std::vector<int> descriptors;
   constexpr std::string_view mark = "inotify wd:";
   for (std::size_t begin = content->find(mark); begin != content->npos;
        begin = content->find(mark, begin)) {
     begin += mark.size();
-    int number = 0;
+    int watch_descriptor = 0;
     constexpr int base = 16;
-    std::from_chars(content->data() + begin, content->data() + content->size(), number, base);
-    numbers.push_back(number);
+    std::from_chars(content->data() + begin, content->data() + content->size(), watch_descriptor,
+                    base);
+    descriptors.push_back(watch_descriptor);
   }
-  std::ranges::sort(numbers);
-  return numbers;
+  std::ranges::sort(descriptors);
+  return descriptors;
 }
 
 }  // namespace
@@ -47,15 +48,15 @@ inotify_queue::inotify_queue()
                                  "gyre::io::file_watcher: inotify_init1 (limits: the sysctl "
                                  "fs.inotify.max_user_instances, and ulimit -n)")) {}
 
-std::expected<std::vector<int>, int> inotify_queue::numbers() const {
-  const auto numbers = numbers_of(fd());
-  if (!numbers || !numbers->empty()) return numbers;
+std::expected<std::vector<int>, int> inotify_queue::descriptors() const {
+  const auto descriptors = descriptors_of(fd());
+  if (!descriptors || !descriptors->empty()) return descriptors;
   // The list is empty: either all watches have ended, or this kernel lists none. A new watch shows
   // which.
-  const auto number = system::add_watch(fd(), "/", IN_DELETE_SELF);
-  if (!number) return std::unexpected(number.error());
-  const auto with_one = numbers_of(fd());
-  system::remove_watch(fd(), *number);
+  const auto watch_descriptor = system::add_watch(fd(), "/", IN_DELETE_SELF);
+  if (!watch_descriptor) return std::unexpected(watch_descriptor.error());
+  const auto with_one = descriptors_of(fd());
+  system::remove_watch(fd(), *watch_descriptor);
   if (!with_one || !with_one->empty()) return with_one;
   return std::unexpected(ENOSYS);
 }
@@ -112,7 +113,7 @@ inotify_record inotify_queue::record_at(std::size_t position) const noexcept {
   const std::byte* const record = records_.data() + position;
   const inotify_event header = header_at(record);
   const char* const name = reinterpret_cast<const char*>(record + sizeof header);
-  return {.number = header.wd,
+  return {.watch_descriptor = header.wd,
           .mask = header.mask,
           .cookie = header.cookie,
           .name = {name, ::strnlen(name, header.len)}};

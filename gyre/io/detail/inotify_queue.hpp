@@ -17,7 +17,7 @@ namespace gyre::io::detail {
 /// An event as the kernel reports it, without its padding. Lifetime: the name is valid until the
 /// next read() of the queue.
 struct inotify_record {
-  int number;  // the kernel's number of a watch
+  int watch_descriptor;  // as in inotify(7)
   std::uint32_t mask;
   std::uint32_t cookie;
   std::string_view name;
@@ -37,9 +37,9 @@ class inotify_queue {
   /// Reads further records. Returns false if there are none, or no memory for them. Throws
   /// std::system_error.
   bool read();
-  /// Returns the numbers of all watches that have not ended, in ascending order, or an error
+  /// Returns the descriptors of all watches that have not ended, in ascending order, or an error
   /// number: that of opening a file of /proc, or ENOSYS if the kernel does not list watches there.
-  std::expected<std::vector<int>, int> numbers() const;
+  std::expected<std::vector<int>, int> descriptors() const;
 
   // The other members need a queue that is not empty.
 

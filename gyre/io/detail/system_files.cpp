@@ -166,11 +166,13 @@ expected<unique_fd> open_inotify() noexcept {
 }
 
 expected<int> add_watch(int inotify, const char* path, std::uint32_t mask) noexcept {
-  const int number = ::inotify_add_watch(inotify, path, mask);
-  if (number < 0) return std::unexpected(errno);
-  return number;
+  const int watch_descriptor = ::inotify_add_watch(inotify, path, mask);
+  if (watch_descriptor < 0) return std::unexpected(errno);
+  return watch_descriptor;
 }
 
-void remove_watch(int inotify, int number) noexcept { ::inotify_rm_watch(inotify, number); }
+void remove_watch(int inotify, int watch_descriptor) noexcept {
+  ::inotify_rm_watch(inotify, watch_descriptor);
+}
 
 }  // namespace gyre::io::detail::system

@@ -129,9 +129,9 @@ struct pipe_ends {
 
 /// Makes a non-blocking inotify instance, whose records are read by read().
 [[nodiscard]] expected<unique_fd> open_inotify() noexcept;
-/// Adds a watch to an inotify instance. Returns the kernel's number of the watch.
+/// Adds a watch to an inotify instance. Returns the watch descriptor.
 [[nodiscard]] expected<int> add_watch(int inotify, const char* path, std::uint32_t mask) noexcept;
 /// Removes a watch. Has no effect on a watch that has ended.
-void remove_watch(int inotify, int number) noexcept;
+void remove_watch(int inotify, int watch_descriptor) noexcept;
 
 }  // namespace gyre::io::detail::system

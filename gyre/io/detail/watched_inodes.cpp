@@ -8,10 +8,11 @@
 
 namespace gyre::io::detail {
 
-watched_inode& watched_inodes::add(int number, program_watch& watch, watched_inode* parent,
-                                   std::string name) {
-  const auto entry = table_.emplace(std::piecewise_construct, std::forward_as_tuple(number),
-                                    std::forward_as_tuple(number, watch));
+watched_inode& watched_inodes::add(int watch_descriptor, program_watch& watch,
+                                   watched_inode* parent, std::string name) {
+  const auto entry =
+      table_.emplace(std::piecewise_construct, std::forward_as_tuple(watch_descriptor),
+                     std::forward_as_tuple(watch_descriptor, watch));
   watched_inode& added = entry->second;
   added.name = std::move(name);
   added.generation = watch.generation;
@@ -55,29 +56,29 @@ watched_inodes::children::iterator watched_inodes::entry_of(watched_inode& inode
 }
 
 void watched_inodes::erase(watched_inode& inode) noexcept {
-  const auto [first, last] = table_.equal_range(inode.number);
+  const auto [first, last] = table_.equal_range(inode.watch_descriptor);
   table_.erase(std::find_if(first, last, [&](auto& entry) { return &entry.second == &inode; }));
 }
 
-watched_inode* watched_inodes::find(int number, const program_watch& watch) noexcept {
-  const auto [first, last] = table_.equal_range(number);
+watched_inode* watched_inodes::find(int watch_descriptor, const program_watch& watch) noexcept {
+  const auto [first, last] = table_.equal_range(watch_descriptor);
   const auto found =
       std::find_if(first, last, [&](auto& entry) { return &entry.second.watch == &watch; });
   return found != last ? &found->second : nullptr;
 }
 
-void watched_inodes::collect(int number, std::vector<watched_inode*>& inodes) {
+void watched_inodes::collect(int watch_descriptor, std::vector<watched_inode*>& inodes) {
   inodes.clear();
-  const auto [first, last] = table_.equal_range(number);
+  const auto [first, last] = table_.equal_range(watch_descriptor);
   for (auto entry = first; entry != last; ++entry) inodes.push_back(&entry->second);
 }
 
-std::vector<int> watched_inodes::numbers_of_tops() const {
-  std::vector<int> numbers;
-  for (const auto& [number, each] : table_) {
-    if (each.is_top()) numbers.push_back(number);
+std::vector<int> watched_inodes::descriptors_of_tops() const {
+  std::vector<int> descriptors;
+  for (const auto& [watch_descriptor, each] : table_) {
+    if (each.is_top()) descriptors.push_back(watch_descriptor);
   }
-  return numbers;
+  return descriptors;
 }
 
 watched_inode* watched_inodes::child(watched_inode& parent, std::string_view name,

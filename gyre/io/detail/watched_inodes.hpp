@@ -68,8 +68,8 @@ struct scan_extent {
 
 /// An inode within a watch, at the position where it was seen last.
 struct watched_inode {
-  watched_inode(int watch_number, program_watch& program) noexcept
-      : number(watch_number), watch(program) {}
+  watched_inode(int descriptor, program_watch& program) noexcept
+      : watch_descriptor(descriptor), watch(program) {}
 
   bool is_top() const noexcept { return parent == nullptr; }
   void want(scan_extent extent) noexcept {
@@ -77,7 +77,7 @@ struct watched_inode {
     *wanted |= extent;
   }
 
-  int number;  // the kernel's number of the watch
+  int watch_descriptor;  // as in inotify(7)
   program_watch& watch;
   watched_inode* parent = nullptr;
   std::string name;  // the inode's name in its parent
@@ -97,25 +97,26 @@ struct watched_inode {
 };
 
 /// All watched inodes. The kernel watches inodes: watches of the program that concern one inode
-/// share its number. Within one watch a number has one position.
+/// share its watch descriptor. Within one watch of the program a descriptor has one position.
 class watched_inodes {
  public:
   enum class order { oldest, newest };  // which of the children of one name
 
   /// `parent`: null for the top of a watch.
-  watched_inode& add(int number, program_watch& watch, watched_inode* parent, std::string name);
+  watched_inode& add(int watch_descriptor, program_watch& watch, watched_inode* parent,
+                     std::string name);
   void move(watched_inode& inode, watched_inode& parent, std::string name, order rank);
   /// Takes an inode out of its parent. The caller then erases it, with everything below it.
   static void detach(watched_inode& inode) noexcept;
   void erase(watched_inode& inode) noexcept;
 
-  bool contains(int number) const noexcept { return table_.contains(number); }
-  watched_inode* find(int number, const program_watch& watch) noexcept;
-  /// Fills `inodes` with the inodes of that number, one for each watch.
-  void collect(int number, std::vector<watched_inode*>& inodes);
-  /// Returns the numbers of the tops of watches; the number of an inode that is the top of several
-  /// watches is repeated.
-  std::vector<int> numbers_of_tops() const;
+  bool contains(int watch_descriptor) const noexcept { return table_.contains(watch_descriptor); }
+  watched_inode* find(int watch_descriptor, const program_watch& watch) noexcept;
+  /// Fills `inodes` with the inodes of that watch descriptor, one for each watch of the program.
+  void collect(int watch_descriptor, std::vector<watched_inode*>& inodes);
+  /// Returns the watch descriptors of the tops of watches; that of an inode that is the top of
+  /// several watches is repeated.
+  std::vector<int> descriptors_of_tops() const;
   /// Returns the children of that name, as entries of watched_inode::children; the oldest is first.
   static auto named(watched_inode& parent, std::string_view name) noexcept {
     const auto [first, last] = parent.children.equal_range(name);

@@ -28,22 +28,22 @@ bool is_shortage(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-std::error_code watch_error(int number) noexcept {
-  if (number == ENOSPC) return errc::watch_limit;
-  return {number, std::system_category()};
+std::error_code watch_error(int error) noexcept {
+  if (error == ENOSPC) return errc::watch_limit;
+  return {error, std::system_category()};
 }
 
 // ---- the kernel's watches
 
 int watched_trees::watch_top(program_watch& watch, std::uint32_t flags) {
-  const auto number =
+  const auto watch_descriptor =
       system::add_watch(inotify_, watch.path.c_str(), watch.mask | flags | IN_MASK_ADD);
-  if (!number) return number.error();
-  inodes_.add(*number, watch, nullptr, {});
+  if (!watch_descriptor) return watch_descriptor.error();
+  inodes_.add(*watch_descriptor, watch, nullptr, {});
   return 0;
 }
 
-// Watches an open directory. Returns the kernel's number of the watch, or an error number.
+// Watches an open directory. Returns the watch descriptor, or an error number.
 std::expected<int, int> watched_trees::watch_open(int fd, const program_watch& watch) noexcept {
   std::array<char, 40> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
@@ -52,10 +52,10 @@ std::expected<int, int> watched_trees::watch_open(int fd, const program_watch& w
 
 // Returns zero if the open directory is `inode`, otherwise an error number.
 int watched_trees::compare(int fd, const watched_inode& inode) noexcept {
-  const auto number = watch_open(fd, inode.watch);
-  if (!number) return number.error();
-  if (*number == inode.number) return 0;
-  if (!inodes_.contains(*number)) system::remove_watch(inotify_, *number);
+  const auto watch_descriptor = watch_open(fd, inode.watch);
+  if (!watch_descriptor) return watch_descriptor.error();
+  if (*watch_descriptor == inode.watch_descriptor) return 0;
+  if (!inodes_.contains(*watch_descriptor)) system::remove_watch(inotify_, *watch_descriptor);
   return ESTALE;
 }
 
@@ -69,10 +69,10 @@ void watched_trees::drop(watched_inode& top) noexcept {
   watched_inodes::detach(top);
   for (watched_inode* each = &top; each != nullptr;) {
     watched_inode& ended = *std::exchange(each, each->next_below);
-    const int number = ended.number;
+    const int watch_descriptor = ended.watch_descriptor;
     inodes_.erase(ended);
     // This fails if the kernel has already ended the watch; the record of that end is then ignored.
-    if (!inodes_.contains(number)) system::remove_watch(inotify_, number);
+    if (!inodes_.contains(watch_descriptor)) system::remove_watch(inotify_, watch_descriptor);
   }
 }
 
@@ -127,20 +127,21 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
                                          scan_extent extent) {
   program_watch& watch = directory.watch;
   const auto opened = system::open_at(fd, name.c_str(), O_DIRECTORY | O_NOFOLLOW);
-  const auto number = opened ? watch_open(opened->get(), watch) : std::unexpected(opened.error());
-  if (!number) {
-    const bool is_certain = is_absence(number.error());
+  const auto watch_descriptor =
+      opened ? watch_open(opened->get(), watch) : std::unexpected(opened.error());
+  if (!watch_descriptor) {
+    const bool is_certain = is_absence(watch_descriptor.error());
     if (is_certain) {
       doubt_others(directory, name, nullptr);
     } else {
-      fail(watch, number.error());
+      fail(watch, watch_descriptor.error());
     }
     return {.is_certain = is_certain};
   }
-  watched_inode* child = inodes_.find(*number, watch);
+  watched_inode* child = inodes_.find(*watch_descriptor, watch);
   const bool is_new = child == nullptr;
   if (is_new) {
-    child = &inodes_.add(*number, watch, &directory, name);
+    child = &inodes_.add(*watch_descriptor, watch, &directory, name);
     if (extent.reports_new) extent.reports_all = true;
     request(*child, extent);
   } else if (watched_inodes::is_within(directory, *child)) {

@@ -115,7 +115,7 @@ class watched_trees {
 };
 
 /// Returns the error for the error number of a watch: errc::watch_limit for ENOSPC.
-std::error_code watch_error(int number) noexcept;
+std::error_code watch_error(int error) noexcept;
 /// Returns whether an error number means a lack of descriptors or memory, which may be temporary.
 bool is_shortage(int error) noexcept;
 
