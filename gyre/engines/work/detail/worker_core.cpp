@@ -44,7 +44,7 @@ constexpr std::int32_t schema_version = 1;
 /// each other after poll_interval.
 constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseconds{50},
                                                      milliseconds{250}};
-/// The delay of the poll for a due job that a transaction has locked. Each poll that finds it locked
+/// The delay of the poll for a due job that a transaction has locked. Each poll that finds it so
 /// doubles the delay, up to poll_interval.
 constexpr milliseconds first_blocked_look{5};
 constexpr seconds longest_tick{1};  // of the coroutines that keep the lease and the tables
