@@ -10,15 +10,12 @@
 #include <gyre/io/descriptor.hpp>
 #include "gyre/testing/system_call_faults.hpp"
 #include "tests/support/ring_interruptions.hpp"
-#include "tests/support/signal_sender.hpp"
 #include "tests/support/socket_pairs.hpp"
 #include "tests/support/uring_variants.hpp"
 
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -609,31 +606,6 @@ TEST_P(Uring, UrgentDataHidesNothing) {
     run_until([&] { return one.stream.got() >= one.stream.sent(); });
   }
   EXPECT_TRUE(one.stream.all_came());
-}
-
-// TCP does not pass urgent data while a signal is pending, and the kernel does not try again to
-// receive the bytes behind it. Regression: the loop did not, either. One in some thousand signals
-// comes at that moment, so a few runs of the test show it.
-TEST_P(Uring, SignalsDoNotHideBytesBehindUrgentData) {
-  struct sigaction caught{};
-  caught.sa_handler = [](int) {};
-  struct sigaction former{};
-  ASSERT_EQ(::sigaction(SIGUSR1, &caught, &former), 0);
-  receiving_end one(loop());
-  one.begin();
-  settle();
-  {
-    const gyre::test::signal_sender signals(::pthread_self(), SIGUSR1,
-                                            gyre::test::sends::repeatedly);
-    for (int i = 0; i < 500 && !HasFailure(); ++i) {
-      one.peer_sends(50);
-      ASSERT_EQ(::send(one.peer.get(), "!", 1, MSG_OOB), 1);
-      one.peer_sends(50);
-      run_until([&] { return one.stream.got() >= one.stream.sent(); });
-    }
-  }
-  EXPECT_TRUE(one.stream.all_came());
-  ASSERT_EQ(::sigaction(SIGUSR1, &former, nullptr), 0);
 }
 
 // A read stops at urgent data. Regression: the bytes behind it came only when nothing else had come
