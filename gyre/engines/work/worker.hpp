@@ -134,7 +134,7 @@ class worker {
   /// spoils no attempt of the others. If the connection was lost, the attempts of all have failed;
   /// while the database cannot be reached, no attempts are used up. As in client::transaction(),
   /// the handler runs again after a serialisation failure or a deadlock, so it must do nothing
-  /// besides its statements that must not be repeated. To cancel one of the jobs rolls back the
+  /// besides its statements that must not be repeated. Cancelling one of the jobs rolls back the
   /// transaction of all of them, which are then run one by one.
   ///
   /// Isolation: the server's default. Connections: each transaction takes one of the client's
