@@ -285,7 +285,7 @@ TEST_F(TransactionHandler, AServerThatCannotBeReachedUsesUpNoAttempt) {
     const auto ids = co_await test.submit("a b", 1);
     gyre::postgres::client_options options = test.options();
     options.max_open = 1;
-    options.attempts = 1;
+    options.max_connect_attempts = 1;
     gyre::postgres::client single(test.loop, options);
     worker worker(single, {.lease = 60s});
     worker.handle_in_transaction("effect", make_effects);
