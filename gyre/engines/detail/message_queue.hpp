@@ -18,11 +18,11 @@
 
 namespace gyre::engines::detail {
 
-/// `size_of(message)`: the bytes that count. A message has a member `follows_gap`: whether earlier
+/// `SizeOf(message)`: the bytes that count. A message has a member `follows_gap`: whether earlier
 /// ones may be missing.
 ///
 /// Thread-safety: the loop's thread.
-template <class Message, auto size_of>
+template <class Message, auto SizeOf>
 class message_queue {
  public:
   message_queue(std::string channel, std::size_t max_messages, std::size_t max_bytes) noexcept
@@ -34,7 +34,7 @@ class message_queue {
   std::optional<Message> pop() {
     if (messages_.empty()) return std::nullopt;
     Message first = std::move(messages_.front());
-    bytes_ -= size_of(first);
+    bytes_ -= SizeOf(first);
     messages_.pop_front();
     return first;
   }
@@ -83,7 +83,7 @@ class message_queue {
 
  private:
   void drop_oldest() noexcept {
-    bytes_ -= size_of(messages_.front());
+    bytes_ -= SizeOf(messages_.front());
     messages_.pop_front();
     ++dropped_;
     if (messages_.empty()) {
