@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,20 @@ gyre::task<> run_worker(gyre::postgres::client& db) {
   const auto handler = [&](gyre::work::job& job) { return write_invoice(job, db); };
   worker.handle("invoice", handler, {.max_running = 64, .time_limit = 1min});
   co_await worker.run();  // until it is stopped, or drained by worker.drain()
+}
+// clang-format on
+
+// clang-format off
+gyre::task<> count_visits(std::span<gyre::work::job* const> jobs, gyre::postgres::transaction& tx) {
+  std::vector<std::string> pages;
+  for (const gyre::work::job* each : jobs) pages.push_back(each->payload());
+  co_await tx.execute("insert into visit (page) select unnest($1::text[])", pages);
+}
+
+gyre::task<> run_counter(gyre::postgres::client& db) {
+  gyre::work::worker worker(db);
+  worker.handle_in_transaction("visit", count_visits, {.max_jobs = 100});
+  co_await worker.run();
 }
 // clang-format on
 
@@ -117,11 +132,12 @@ struct DurableJobsGuide : gyre::test::work_test {
     run(with_tables(db, std::move(program)));
     return testing::internal::GetCapturedStdout();
   }
-  /// Runs the guide's worker beside the body, and stops it afterwards.
-  gyre::task<> beside_worker(gyre::task<> body) {
+  /// Runs a worker of the guide beside the body, and stops it afterwards.
+  gyre::task<> beside_worker(gyre::task<> body) { return beside(run_worker(db), std::move(body)); }
+  static gyre::task<> beside(gyre::task<> worker, gyre::task<> body) {
     gyre::inplace_stop_source stop;
     co_await gyre::with_scope([&](gyre::scope& running) -> gyre::task<> {
-      running.spawn(gyre::as_expected(gyre::stop_when(run_worker(db), stop.get_token())));
+      running.spawn(gyre::as_expected(gyre::stop_when(std::move(worker), stop.get_token())));
       co_await std::move(body);
       stop.request_stop();
     });
@@ -138,6 +154,20 @@ TEST_F(DurableJobsGuide, SubmitsHandlesAndFollows) {
   };
   const std::string output = output_of(beside_worker(program(*this)));
   EXPECT_TRUE(output.ends_with("finished\n")) << output;
+}
+
+TEST_F(DurableJobsGuide, RunsSmallJobsInOneTransaction) {
+  const auto program = [](DurableJobsGuide& test) -> gyre::task<> {
+    co_await test.db.execute("create table visit (page text)");
+    std::vector<gyre::work::new_job> visits;
+    for (const char* page : {"/", "/about", "/"}) visits.push_back({.payload = page});
+    auto batch = co_await test.jobs.submit_batch(test.db, "visit", visits);
+    auto status = co_await test.jobs.wait_for_batch(batch);
+    EXPECT_EQ(status.finished, 3);
+    const int pages = co_await test.db.query_one<int>("select count(*) from visit");
+    EXPECT_EQ(pages, 3);
+  };
+  output_of(beside(run_counter(db), program(*this)));
 }
 
 TEST_F(DurableJobsGuide, WaitsForBatches) {
