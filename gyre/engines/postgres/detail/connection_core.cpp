@@ -142,8 +142,22 @@ class connection_core::preparation final : public statement_request {
 
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
-  auto wait() noexcept { return done_.wait(); }
-  /// Whether the preparation may succeed on another connection.
+  /// A caller that waits for the end. When the last one has gone, the server is asked to cancel the
+  /// preparation, which may wait for the lock of a table.
+  class waiter {
+   public:
+    explicit waiter(preparation& awaited) noexcept : awaited_(awaited) { ++awaited_.waiters_; }
+    waiter& operator=(waiter&&) = delete;
+    ~waiter() {
+      if (--awaited_.waiters_ == 0 && !awaited_.done_.is_set()) awaited_.cancel();
+    }
+    auto wait() noexcept { return awaited_.done_.wait(); }
+
+   private:
+    preparation& awaited_;
+  };
+
+  /// Whether the preparation may succeed on another connection, or for another caller.
   bool may_be_repeated() const noexcept { return may_be_repeated_; }
   /// Returns the statement, or throws the error.
   const shared_statement& result() const {
@@ -160,6 +174,7 @@ class connection_core::preparation final : public statement_request {
     columns_ = std::move(columns);
   }
   void on_error(server_message error) noexcept override {
+    may_be_repeated_ = is_cancelled_for_callers_;
     try {
       error_ = std::make_exception_ptr(server_error(std::move(error), text_));
     } catch (...) {
@@ -196,6 +211,10 @@ class connection_core::preparation final : public statement_request {
       error_ = std::current_exception();
     }
   }
+  void cancel() noexcept {
+    is_cancelled_for_callers_ = true;
+    core_.cancel(*this);
+  }
   // The last reference may be that of the connection.
   void end() noexcept {
     const auto found = core_.preparations_.find(text_);
@@ -211,6 +230,8 @@ class connection_core::preparation final : public statement_request {
   std::vector<column_description> columns_;
   shared_statement statement_;
   std::exception_ptr error_;
+  std::size_t waiters_ = 0;
+  bool is_cancelled_for_callers_ = false;
   bool may_be_repeated_ = false;
   manual_reset_event done_;
 };
@@ -254,7 +275,10 @@ task<connection_core::shared_statement> connection_core::prepare(shared self,
       }
       pending = self->start_preparation(text);
     }
-    co_await pending->wait();
+    {
+      preparation::waiter caller(*pending);
+      co_await caller.wait();
+    }
     if (pending->may_be_repeated() && ++losses < max_preparations) continue;
     co_return pending->result();
   }

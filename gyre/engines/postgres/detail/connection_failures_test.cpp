@@ -106,6 +106,34 @@ TEST_F(PostgresFailures, CancelsTheStatementOfAStoppedCall) {
   }(*this));
 }
 
+task<std::string> count_waiting_for_locks(std::shared_ptr<connection_core> core) {
+  const auto count = co_await run_statement(
+      core, "select count(*)::text from pg_stat_activity where wait_event_type = 'Lock'");
+  co_return count.rows[0][0];
+}
+
+TEST_F(PostgresFailures, CancelsThePreparationOfAStoppedCall) {
+  run([](PostgresFailures& test) -> task<> {
+    const char* const query = "select n from locked";
+    const auto core = test.connect();
+    const auto other = test.connect({.is_shared = false});
+    const auto third = test.connect();
+    co_await run_statement(other, "create table locked (n int)");
+    co_await run_statement(other, "begin");
+    co_await run_statement(other, "lock table locked in access exclusive mode");
+    EXPECT_TRUE(co_await stop_after(run_statement(core, query), 30ms));
+    while (co_await count_waiting_for_locks(third) != "0") {
+    }
+    // A caller who comes while the preparation is being cancelled is not cancelled with it.
+    EXPECT_TRUE(co_await stop_after(run_statement(core, query), 30ms));
+    auto both = gyre::when_all(run_statement(core, query), run_statement(other, "rollback"));
+    const auto [found, ended] = co_await std::move(both);
+    EXPECT_THAT(found.rows, SizeIs(0));
+    EXPECT_EQ(core->connection_number(), 1U);
+    EXPECT_FALSE(core->is_fenced());
+  }(*this));
+}
+
 TEST_F(PostgresFailures, LetsARequestOfACancelledStatementEnd) {
   run([](PostgresFailures& test) -> task<> {
     const auto core = test.connect();
