@@ -6,7 +6,7 @@
 //
 //     curl -k -d https://example.org/a/long/path https://localhost:8443/links   # /x0Yz81Qa
 //     curl -k -i https://localhost:8443/x0Yz81Qa                 # 302, to the long one
-//     curl -k https://localhost:8443/links/x0Yz81Qa              # {"target": …, "hits": 1}
+//     curl -k https://localhost:8443/links/x0Yz81Qa              # "hits": 1, a second later
 //     curl -k https://localhost:8443/health                      # 200, or 503 without PostgreSQL
 //     curl -k https://localhost:8443/metrics                     # for Prometheus
 //

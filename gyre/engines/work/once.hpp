@@ -25,9 +25,12 @@ namespace gyre::work {
 /// transaction if it is idle for longer than the worker's lease. Coroutines that spawn() starts
 /// are not within the handler.
 ///
+/// In worker::handle_in_transaction() only the handler's own transaction notices that a job was
+/// taken over: use once() with that one.
+///
 /// `key`: 1 to 1000 bytes, unique over all kinds of jobs and effects.
 /// Errors: errc::attempt_taken_over if the worker has lost the job: let it leave the transaction's
-/// body, which rolls back. those of postgres::querier.
+/// body, which rolls back; those of postgres::querier.
 [[nodiscard]] task<bool> once(postgres::transaction& tx, std::string key);
 /// As once() for each of many keys, with one statement; the result has an element for each key, in
 /// their order. Of equal keys the first may get true.

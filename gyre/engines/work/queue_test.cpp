@@ -277,7 +277,7 @@ TEST_F(WorkQueue, ContinuationOfABatchIsAddedToAFullQueueAndIgnoresKeys) {
         "select id from work.job where kind = 'part' order by id");
     EXPECT_EQ(ids.size(), 3u);
     const auto id = co_await test.db.query_one<std::int64_t>("select work.register('w', 60000)");
-    co_await test.db.execute("select work.take($1, '{part}', '{2}')", id);
+    co_await test.db.execute("select work.take($1, '{part}', '{2}', 2)", id);
     const std::string end =
         "select work.end_attempts($1, array[$2::bigint], '{1}', '{finished}',"
         " array[null::bytea], array[null::text], '{0}', 1000000)";

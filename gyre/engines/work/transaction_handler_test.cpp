@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -345,8 +346,132 @@ TEST_F(TransactionHandler, OnceOfManyKeysFailsForALateWorker) {
   }(*this));
 }
 
+// The states of all jobs, in the order of their submission.
+task<std::string> states(gyre::postgres::client& db) {
+  return db.query_one<std::string>("select string_agg(state::text, ' ' order by id) from work.job");
+}
+
+TEST_F(TransactionHandler, AShortLimitOfOneJobFailsNoOther) {
+  run([](TransactionHandler& test) -> task<> {
+    const auto ids = co_await test.submit("a b", 1);
+    co_await test.jobs.submit(test.db, "effect", "slow",
+                              {.max_attempts = 1, .time_limit = 1ms, .keep = 1h});
+    gyre::postgres::client_options options = test.options();
+    options.max_open = 1;
+    gyre::postgres::client single(test.loop, options);
+    std::optional<gyre::postgres::session> other = co_await single.acquire_session();
+    worker worker(single, {.lease = 60s});
+    const auto handler = [](some_jobs together, transaction& tx) -> task<> {
+      co_await make_effects(together, tx);
+      if (together.back()->payload() == "slow") co_await gyre::sleep_for(1h);
+    };
+    worker.handle_in_transaction("effect", handler, {.delay = at_once});
+    co_await with_worker(worker, [&]() -> task<> {
+      while (worker.metrics().taken != 3) co_await gyre::sleep_for(1ms);
+      // The wait for a connection does not count.
+      const auto end = std::chrono::steady_clock::now() + 10ms;
+      while (std::chrono::steady_clock::now() < end) co_await gyre::sleep_for(1ms);
+      other.reset();
+      co_await test.wait_for_ends();
+    });
+    EXPECT_EQ(co_await states(test.db), "finished finished dead");
+    EXPECT_EQ(co_await test.effects(), "a b");
+    EXPECT_EQ(worker.metrics().released, 0u);
+  }(*this));
+}
+
+TEST_F(TransactionHandler, AJobThatEndsItsConnectionFailsAloneAfterwards) {
+  run([](TransactionHandler& test) -> task<> {
+    co_await test.submit("a poison b", 3);
+    worker worker(test.db, {.lease = 60s});
+    const auto handler = [](some_jobs together, transaction& tx) -> task<> {
+      for (const job* each : together) {
+        if (each->payload() != "poison") continue;
+        co_await tx.execute("select pg_terminate_backend(pg_backend_pid())");
+      }
+      co_await make_effects(together, tx);
+    };
+    worker.handle_in_transaction("effect", handler, {.delay = at_once});
+    co_await with_worker(worker, [&]() -> task<> { co_await test.wait_for_ends(); });
+    EXPECT_EQ(co_await states(test.db), "finished dead finished");
+    EXPECT_EQ(co_await test.effects(), "a b");
+  }(*this));
+}
+
+TEST_F(TransactionHandler, TheWorkersOwnChangesOfAJobDoNotSpoilItsTransaction) {
+  run([](TransactionHandler& test) -> task<> {
+    co_await test.submit("a", 1);
+    gyre::postgres::client_options options = test.options();
+    options.settings.emplace_back("default_transaction_isolation", "repeatable read");
+    gyre::postgres::client strict(test.loop, options);
+    worker worker(strict, {.lease = 60s});
+    const auto handler = [&](some_jobs together, transaction& tx) -> task<> {
+      co_await make_effects(together, tx);
+      co_await test.db.execute("update work.job set progress = 0.5");  // as the worker does
+    };
+    worker.handle_in_transaction("effect", handler, {.delay = at_once});
+    co_await with_worker(worker, [&]() -> task<> { co_await test.wait_for_ends(); });
+    EXPECT_EQ(co_await states(test.db), "finished");
+  }(*this));
+}
+
+TEST_F(TransactionHandler, AHandlerThatEndsTheTransactionHasFailed) {
+  run([](TransactionHandler& test) -> task<> {
+    const auto ids = co_await test.submit("a b", 1);
+    worker worker(test.db, {.lease = 60s});
+    const auto handler = [](some_jobs together, transaction& tx) -> task<> {
+      co_await make_effects(together, tx);
+      co_await tx.execute("rollback");
+    };
+    worker.handle_in_transaction("effect", handler, {.delay = at_once});
+    co_await with_worker(worker, [&]() -> task<> { co_await test.wait_for_ends(); });
+    EXPECT_EQ(co_await states(test.db), "dead dead");
+    EXPECT_THAT((co_await test.jobs.status(ids.at(0))).value().error,
+                HasSubstr("has ended the transaction"));
+  }(*this));
+}
+
+TEST_F(TransactionHandler, KindsWithoutJobsTakeNoSlots) {
+  run([](TransactionHandler& test) -> task<> {
+    const auto ids = co_await test.submit("a");
+    worker worker(test.db, {.lease = 60s, .max_running = 2});
+    worker.handle_in_transaction("first", make_effects);
+    worker.handle("second", [](job&) -> task<> { co_return; });
+    worker.handle_in_transaction("effect", make_effects);
+    co_await with_worker(worker, [&]() -> task<> { co_await test.jobs.result(ids.at(0)); });
+    EXPECT_EQ(worker.metrics().finished, 1u);
+  }(*this));
+}
+
+TEST_F(TransactionHandler, KindsTakeTurnsWhereSlotsAreFew) {
+  run([](TransactionHandler& test) -> task<> {
+    co_await test.submit("a b c d e f");
+    const auto small = co_await test.jobs.submit(test.db, "small", "", {.keep = 1h});
+    worker worker(test.db, {.lease = 60s, .max_running = 2});
+    std::size_t effects_before = 0;
+    std::size_t effects = 0;
+    const auto make_effect = [&](job&) -> task<> {
+      ++effects;
+      co_return;
+    };
+    worker.handle("effect", make_effect);
+    worker.handle("small", [&](job&) -> task<> {
+      effects_before = effects;
+      co_return;
+    });
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await test.jobs.result(small.id);
+      co_await test.wait_for_ends();
+    });
+    EXPECT_LE(effects_before, 1u);
+    EXPECT_EQ(effects, 6u);
+  }(*this));
+}
+
 TEST_F(TransactionHandler, RefusesOptionsThatMakeNoSense) {
   worker worker(db);
+  EXPECT_THROW(worker.handle_in_transaction(std::string("a\0b", 3), make_effects),
+               std::invalid_argument);
   EXPECT_THROW(worker.handle_in_transaction("a", make_effects, {.max_jobs = 0}),
                std::invalid_argument);
   EXPECT_THROW(worker.handle_in_transaction("a", make_effects, {.max_running = 0}),

@@ -131,13 +131,18 @@ class worker {
   ///     worker.handle_in_transaction("visit", visit, {.max_jobs = 100});
   ///
   /// If a transaction of several jobs fails, each of them gets one of its own, so that a bad job
-  /// spoils no attempt of the others. If the connection was lost, the attempts of all have failed;
+  /// spoils no attempt of the others. If the connection was lost, the attempts of all have failed,
+  /// and each of them runs alone next time;
   /// while the database cannot be reached, no attempts are used up. As in client::transaction(),
   /// the handler runs again after a serialisation failure or a deadlock, so it must do nothing
   /// besides its statements that must not be repeated. Cancelling one of the jobs rolls back the
   /// transaction of all of them, which are then run one by one.
   ///
-  /// Isolation: the server's default. Connections: each transaction takes one of the client's
+  /// Leave COMMIT and ROLLBACK to the worker: a handler that ends the transaction has failed. Wait
+  /// for nothing but `tx` for longer than the lease: the server ends the session of a transaction
+  /// that is idle for so long, and the connection is lost.
+  ///
+  /// Isolation: read committed. Connections: each transaction takes one of the client's
   /// `max_open`. Lifetime and errors: as handle().
   template <transaction_handler Handler>
   void handle_in_transaction(std::string kind, Handler handler,

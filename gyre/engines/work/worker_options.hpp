@@ -38,7 +38,9 @@ struct transaction_handler_options {
   std::size_t max_jobs = 64;
   /// Jobs of the kind that this worker runs at the same time, in several transactions; at least 1.
   std::size_t max_running = 128;
-  /// The limit of a transaction; positive. A job's own limit counts as well.
+  /// The limit of a call of the handler; positive. The least of it and of its jobs' own limits
+  /// counts; after that each job gets a transaction with its own limit. The wait for a connection
+  /// does not count.
   duration time_limit = std::chrono::minutes{1};
   /// The delays after failures: random times of at most these, and at least half of them.
   exponential_backoff delay = {.initial = std::chrono::seconds{1},

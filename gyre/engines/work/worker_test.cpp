@@ -695,7 +695,7 @@ TEST_F(Worker, TakesJobsBackWhoseTakeWasNotAnswered) {
       const auto body = [&](gyre::postgres::transaction& tx) -> task<std::int64_t> {
         const auto id = co_await tx.query_one<std::int64_t>(
             "select id from work.submit('echo', 'lost', keep_ms => 1000000)");
-        co_await tx.execute("select work.take(id, '{echo}', '{1}') from work.worker");
+        co_await tx.execute("select work.take(id, '{echo}', '{1}', 1) from work.worker");
         co_return id;
       };
       const auto id = co_await test.db.transaction(body);

@@ -393,7 +393,9 @@ begin
     -- Takes up to `limits[n]` jobs of `kinds[n]`. If there were fewer of a kind, a last row without
     -- an id has in `due_ms` the time until the first scheduled job of these kinds; null: none.
     -- Fails with GW002 when the lease was taken over.
-    create function work.take(worker_id bigint, kinds text[], limits integer[])
+    -- Takes up to `limits` jobs of each of the kinds, and `total` in all, for which the kinds take
+    -- turns.
+    create function work.take(worker_id bigint, kinds text[], limits integer[], total integer)
     returns table (id bigint, kind text, attempt integer, failures integer, max_attempts integer,
       time_limit_ms bigint, payload bytea, key text, due_ms bigint)
     language plpgsql
@@ -439,11 +441,13 @@ begin
       end loop;
 
       for id, kind, attempt, failures, max_attempts, time_limit_ms, payload, key in
-        with picked as materialized (
-          select p.id from unnest(kinds, limits) k(kind, n) cross join lateral (
-            select j.id from work.job j
+        with found as materialized (
+          select p.id, row_number() over (partition by k.kind order by p.priority desc, p.id) as turn
+          from unnest(kinds, limits) k(kind, n) cross join lateral (
+            select j.id, j.priority from work.job j
             where j.state = 'ready' and j.kind = k.kind
-            order by j.priority desc, j.id limit k.n for update skip locked) p),
+            order by j.priority desc, j.id limit least(k.n, total) for update skip locked) p),
+        picked as materialized (select f.id from found f order by f.turn limit total),
         taken as (
           update work.job j
           set state = 'running', worker = worker_id, attempt = j.attempt + 1, started_at = now(),
@@ -713,8 +717,18 @@ begin
     begin
       select w.lease_ms into lease from work.worker w where w.id = worker_id;
       if lease is not null and (present = interval '0' or present > lease * interval '1 ms') then
-        perform set_config('idle_in_transaction_session_timeout', lease::text, true);
+        perform set_config(
+          'idle_in_transaction_session_timeout', least(lease, 2147483647)::text, true);
       end if;
+    end
+    $body$;
+
+    -- Begins a transaction that ends attempts.
+    create function work.begin_attempts(worker_id bigint) returns void
+    language plpgsql as $body$
+    begin
+      perform work.limit_idle_time(worker_id);
+      perform set_config('work.ends_attempts_of', worker_id::text, true);
     end
     $body$;
 
@@ -782,6 +796,10 @@ begin
       ended bigint;
       size integer[] := array[cardinality(ids)];
     begin
+      if current_setting('work.ends_attempts_of', true) is distinct from worker_id::text then
+        raise exception 'work: the handler has ended the transaction of its jobs'
+          using errcode = '25P01', hint = 'Leave COMMIT and ROLLBACK to the worker.';
+      end if;
       select count(*) into ended from work.end_attempts(
         worker_id, ids, attempts, array_fill('finished'::text, size),
         results, array_fill(null::text, size), array_fill(0::bigint, size), 0);

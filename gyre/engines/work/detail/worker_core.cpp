@@ -160,6 +160,7 @@ worker_core::~worker_core() = default;
 worker_core::handled_kind& worker_core::add_kind(std::string kind, const handler_options& options) {
   if (has_run_) throw std::logic_error("work::worker: handle() after run()");
   if (kind.empty() || kind.size() > 200) refuse("a kind has 1 to 200 bytes");
+  if (kind.contains('\0')) refuse("a kind with a zero byte");
   if (find_kind(kind) != nullptr) refuse("a second handler for \"" + kind + "\"");
   if (options.max_running < 1) refuse("max_running of less than 1 for \"" + kind + "\"");
   if (options.time_limit <= duration::zero()) refuse("no time_limit for \"" + kind + "\"");
@@ -289,8 +290,9 @@ task<> worker_core::take(const free_slots& slots) {
   for (handled_kind& kind : kinds_) kind.is_notified = false;
   std::vector<taken_row> rows;
   try {
-    rows = co_await translated(db_.query<taken_row>(limited("select * from work.take($1, $2, $3)"),
-                                                    worker, slots.kinds, slots.limits));
+    rows =
+        co_await translated(db_.query<taken_row>(limited("select * from work.take($1, $2, $3, $4)"),
+                                                 worker, slots.kinds, slots.limits, slots.total));
   } catch (const std::system_error& error) {
     if (error.code() != errc::attempt_taken_over) throw;
     end_registration(worker);
@@ -298,6 +300,9 @@ task<> worker_core::take(const free_slots& slots) {
   }
   if (worker_ != worker) co_return;  // others take them over
 
+  const auto taken_jobs =
+      std::ranges::count_if(rows, [](const taken_row& row) { return row.id.has_value(); });
+  const bool has_taken_all_it_may = taken_jobs >= slots.total;
   bool has_new_announcement = false;
   for (handled_kind& kind : kinds_) {
     kind.taken.clear();  // an earlier take may have failed on the way
@@ -310,7 +315,7 @@ task<> worker_core::take(const free_slots& slots) {
     const bool is_waited_for = taken < limit;
     has_new_announcement |= is_waited_for && !kind.is_announced;
     kind.is_announced = is_waited_for;
-    kind.may_be_ready = !is_waited_for || kind.is_notified;
+    kind.may_be_ready = !is_waited_for || kind.is_notified || has_taken_all_it_may;
   }
   std::optional<std::int64_t> due_ms;
   for (taken_row& row : rows) {
@@ -359,16 +364,17 @@ task<> worker_core::release_unknown_jobs() {
 worker_core::free_slots worker_core::find_free_slots() const {
   free_slots slots;
   const std::size_t occupied = running_.size() + unreported_.size();
-  std::size_t left = options_.max_running - std::min(options_.max_running, occupied);
+  constexpr std::size_t max_taken = std::size_t{1} << 16;
+  const std::size_t left =
+      std::min(options_.max_running - std::min(options_.max_running, occupied), max_taken);
+  slots.total = static_cast<std::int32_t>(left);
   bool may_be_ready = false;
   for (const handled_kind& kind : kinds_) {
-    const std::size_t limit =
-        std::min({left, kind.options.max_running - kind.running, std::size_t{1} << 16});
+    const std::size_t limit = std::min(left, kind.options.max_running - kind.running);
     if (limit == 0) continue;
     // A take is for all kinds with slots, as the database notifies only of the last one's kinds.
     slots.kinds.push_back(kind.name);
     slots.limits.push_back(static_cast<std::int32_t>(limit));
-    left -= limit;
     may_be_ready |= kind.may_be_ready;
   }
   return may_be_ready ? slots : free_slots();
@@ -462,7 +468,11 @@ void worker_core::retire_job(running_job current, handled_kind& kind,
 // Running several jobs in a transaction.
 
 void worker_core::start_transactions(handled_kind& kind) {
-  std::span<taken_job> rest(kind.taken);
+  // A job that has failed runs alone: it may be the one that ended the connection of all.
+  const auto failed = std::ranges::stable_partition(
+      kind.taken, [](const taken_job& each) { return each.failures == 0; });
+  for (taken_job& each : failed) start_jobs(kind, std::span(&each, 1));
+  std::span<taken_job> rest(kind.taken.begin(), failed.begin());
   while (!rest.empty()) {
     const std::size_t size = std::min(rest.size(), kind.max_jobs);
     start_jobs(kind, rest.first(size));
@@ -499,7 +509,7 @@ task<> worker_core::run_jobs(std::vector<running_job> jobs, handled_kind& kind) 
     }
     if (end.error == nullptr) {
       retire_job(each, kind, std::nullopt);
-    } else if (end.was_begun || each->reason_ != stop_reason::none) {
+    } else if (end.was_begun || each->reason_ != stop_reason::none || !can_retry(end.error)) {
       retire_job(each, kind, run_failed(*each, kind, end.error));
     } else {
       // The database cannot be reached, which is no job's fault.
@@ -519,12 +529,7 @@ task<worker_core::transaction_end> worker_core::run_in_transaction(
   inplace_stop_source stop;
   try {
     std::vector<job*> together;
-    duration limit = duration::max();
-    for (const running_job& each : jobs) {
-      together.push_back(&*each);
-      const auto& own = each->taken_.time_limit_ms;
-      limit = std::min(limit, own ? duration(milliseconds{*own}) : kind.options.time_limit);
-    }
+    for (const running_job& each : jobs) together.push_back(&*each);
     const auto body = [&](postgres::transaction& tx) {
       return run_and_finish(together, kind, tx, end.was_begun);
     };
@@ -532,8 +537,9 @@ task<worker_core::transaction_end> worker_core::run_in_transaction(
       each->shared_stop_ = &stop;
       if (each->reason_ != stop_reason::none) stop.request_stop();
     }
-    auto stoppable = stop_when(db_.transaction(body), stop.get_token());
-    auto attempt = as_result(with_timeout(std::move(stoppable), limit));
+    // The worker itself changes the rows of running jobs, which a stricter isolation would refuse.
+    const postgres::transaction_options options{.isolation = postgres::isolation::read_committed};
+    auto attempt = as_result(stop_when(db_.transaction(body, options), stop.get_token()));
     const auto result = co_await std::move(attempt);
     if (!result) end.error = result.error();
   } catch (...) {
@@ -549,13 +555,16 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
   const worker_id worker = jobs.front()->worker_;
   std::vector<job_id> ids;
   std::vector<std::int32_t> attempts;
+  duration limit = duration::max();
   for (const job* const each : jobs) {
     ids.push_back(each->id());
     attempts.push_back(each->attempt());
+    const auto& own = each->taken_.time_limit_ms;
+    limit = std::min(limit, own ? duration(milliseconds{*own}) : kind.options.time_limit);
   }
-  co_await tx.execute("select work.limit_idle_time($1)", worker);
+  co_await tx.execute("select work.begin_attempts($1)", worker);
   was_begun = true;
-  task<std::vector<std::string>> running = kind.transaction_handler(jobs, tx);
+  auto running = with_timeout(kind.transaction_handler(jobs, tx), limit);
   const std::vector<std::string> results = co_await std::move(running);
   if (!results.empty() && results.size() != jobs.size()) {
     throw permanent_failure(std::to_string(results.size()) + " results of " +

@@ -97,7 +97,8 @@ class worker_core {
   };
   struct free_slots {
     std::vector<std::string_view> kinds;
-    std::vector<std::int32_t> limits;
+    std::vector<std::int32_t> limits;  // of each of these kinds
+    std::int32_t total = 0;            // of all of them together
   };
 
   task<> check_schema();
