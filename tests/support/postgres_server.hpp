@@ -339,8 +339,13 @@ class postgres_server {
       co_await sleep_for(std::chrono::milliseconds{2});
     }
   }
-  // Whether it accepts the login of its user.
+  // Whether it accepts the login of its user. Asks only if its file says so: each refused login is
+  // a process of the server, and many of them delay its recovery.
   task<bool> is_ready() {
+    std::ifstream facts(data() + "/postmaster.pid");
+    std::string line;
+    for (int lines = 0; lines < 8; ++lines) std::getline(facts, line);
+    if (!line.starts_with("ready")) co_return false;
     const auto path = net::endpoint::parse(address());
     net::unix_stream stream = co_await net::connect_unix(*path);
     io::buffer request;
