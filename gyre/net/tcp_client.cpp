@@ -71,6 +71,7 @@ class tcp_client::core final : public client_settings,
   void request_connect(client_target server);
   void connect(client_target server);
   void disconnect() noexcept;
+  void note_refusal() noexcept { was_refused_ = true; }
   bool send(std::span<const std::byte> bytes);
 
   tcp_connection* connection() const noexcept { return connection_; }
@@ -118,7 +119,9 @@ class tcp_client::core final : public client_settings,
   bool must_reconnect_at_once_ = false;  // connect again when the present connection has ended
   std::uint64_t target_changes_ = 0;     // made by connect() and disconnect()
   std::size_t failures_ = 0;             // attempts that failed in a row
-  std::size_t fruitless_ = 0;            // failures_ plus connections that received nothing
+  std::size_t fruitless_ = 0;            // failures_ plus connections that were of no use
+  bool has_received_ = false;            // the last connection that has ended
+  bool was_refused_ = false;             // over the last connection: note_refusal()
   tcp_connection* connection_ = nullptr;
   std::optional<detail::connection_race> race_;  // the attempt under way
   // The lookup for the addresses of one IP version, and the lookup for all addresses. Both add
@@ -340,18 +343,20 @@ void tcp_client::core::on_attempt_failed(std::error_code reason) {
 
 void tcp_client::core::on_connection_begun(tcp_connection& connection) {
   connection_ = &connection;
+  was_refused_ = false;
   is_connected_.set(1);
   if (!kept_output_.empty()) connection.send(std::exchange(kept_output_, io::buffer()));
 }
 
 void tcp_client::core::on_connection_ended(tcp_connection& connection) noexcept {
-  fruitless_ = connection.metrics().bytes_received > 0 ? 1 : fruitless_ + 1;
+  has_received_ = connection.metrics().bytes_received > 0;
   connection_ = nullptr;
   is_connected_.set(0);
 }
 
 void tcp_client::core::on_connection_gone() {
   if (!is_wanted_ || connection_ != nullptr || race_) return;
+  fruitless_ = has_received_ && !was_refused_ ? 1 : fruitless_ + 1;
   if (retry_ && retry_->active()) return;
   if (std::exchange(must_reconnect_at_once_, false)) {
     attempt();
@@ -419,6 +424,7 @@ bool tcp_client::send(std::span<const std::byte> bytes) {
   return true;
 }
 
+void tcp_client::note_refusal() noexcept { core_->note_refusal(); }
 tcp_connection* tcp_client::connection() noexcept { return core_->connection(); }
 bool tcp_client::connected() const noexcept { return core_->connected(); }
 event_loop& tcp_client::loop() const noexcept { return core_->loop(); }

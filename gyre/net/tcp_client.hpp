@@ -49,8 +49,8 @@ struct tcp_client_options {
   /// Whether to connect again after each failed attempt and each end of the connection (also by its
   /// close()), until disconnect(). The client first waits a random time of at most
   /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter. n counts
-  /// failed attempts and connections that received no byte, in a row; any other connection sets n
-  /// to 1.
+  /// failed attempts and connections that received no byte or were refused (note_refusal()), in a
+  /// row; any other connection sets n to 1.
   bool reconnect = false;
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{30};
@@ -154,6 +154,11 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// where each call counts 1 KiB besides its bytes; the loop may still refuse them, unnoticed.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
+
+  /// Notes that the server has refused to serve the present connection, as one that is starting
+  /// does: the next delay grows although bytes have come. Called on the loop's thread only, while
+  /// there is a connection or in its on_close().
+  void note_refusal() noexcept;
 
   /// Returns the present connection, or null. Called on the loop's thread only.
   tcp_connection* connection() noexcept;

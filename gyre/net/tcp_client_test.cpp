@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_client.hpp>
 
+#include <gyre/base/detail/splitmix64.hpp>
+#include <gyre/base/exponential_backoff.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -144,6 +146,45 @@ TEST(TcpClientInVirtualTime, KeepsAnIdleConnectionByDefault) {
     virtual_time.settle();
   }
   EXPECT_TRUE(client.connected());
+}
+
+TEST(TcpClientInVirtualTime, WaitsLongerAfterEachRefusal) {
+  constexpr std::uint64_t seed = 3;
+  gyre::test::io_in_virtual_time virtual_time;
+  tcp_server server(virtual_time.loop);
+  server.on_connection([](tcp_connection& refused) {
+    refused.send("not yet");
+    refused.close();
+  });
+  server.listen(any_port());
+  server.start();
+  tcp_client client(virtual_time.loop, {.connect_timeout = 1000h,
+                                        .reconnect = true,
+                                        .initial_delay = 1h,
+                                        .longest_delay = 64h,
+                                        .seed = seed});
+  std::size_t refusals = 0;
+  std::size_t ends = 0;
+  client.on_message([&](tcp_connection&, input& in) {
+    in.consume_all();
+    ++refusals;
+    client.note_refusal();
+  });
+  client.on_close([&](tcp_connection&, std::error_code) { ++ends; });
+  client.connect(server.local_endpoint());
+
+  gyre::detail::splitmix64 random(seed);
+  const gyre::exponential_backoff backoff{.initial = 1h, .longest = 64h};
+  for (std::size_t retry = 1; retry <= 10; ++retry) {
+    virtual_time.turn_until([&] { return ends == retry; });
+    const auto delay = backoff.jittered_delay(retry, random);
+    virtual_time.advance(delay - 1s);
+    virtual_time.settle();
+    EXPECT_EQ(client.metrics().attempts, retry);
+    virtual_time.advance(2s);
+  }
+  virtual_time.turn_until([&] { return ends == 11; });
+  EXPECT_EQ(refusals, 11u);
 }
 
 TEST_F(TcpClient, TriesOnceUnlessItIsToReconnect) {

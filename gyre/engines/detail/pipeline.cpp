@@ -272,7 +272,10 @@ void pipeline::on_closed(std::error_code reason) {
   const state ended = state_;
   if (ended != state::logging_in && ended != state::ready) return;  // the client itself has closed
   state_ = state::connecting;
-  if (ended == state::logging_in) return on_attempt_failed(error);
+  if (ended == state::logging_in) {
+    client_->note_refusal();
+    return on_attempt_failed(error);
+  }
   if (options_.is_single_use) close_with(error, error);
 }
 
