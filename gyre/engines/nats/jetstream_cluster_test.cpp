@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -67,6 +68,21 @@ task<> create_stream(const jetstream& streams) {
   for (;;) {
     const auto created = co_await as_expected(streams.create_stream(config));
     if (created) co_return;
+    co_await gyre::sleep_for(50ms);
+  }
+}
+
+// Waits until each server has all of the stream: with one missing, the loss of a second one would
+// leave no majority.
+task<> wait_for_replicas(const jetstream& streams, std::string stream) {
+  for (;;) {
+    const auto info = co_await as_expected(streams.stream(stream));
+    const bool is_whole =
+        info && !info->cluster.leader.empty() && info->cluster.replicas.size() == 2 &&
+        std::ranges::all_of(info->cluster.replicas, [](const gyre::nats::replica_info& each) {
+          return each.is_current && !each.is_offline;
+        });
+    if (is_whole) co_return;
     co_await gyre::sleep_for(50ms);
   }
 }
@@ -142,6 +158,7 @@ TEST_F(JetStreamCluster, LosesTheLeaderOfAStreamUnderLoad) {
     const jetstream streams(publishing, persistent);
     const jetstream consumers(consuming, persistent);
     co_await create_stream(streams);
+    co_await wait_for_replicas(streams, "ORDERS");
     consumer_config config{.name = "c"};
     config.ack_wait = 5s;
     const consumer orders = co_await consumers.create_consumer("ORDERS", config);
@@ -171,6 +188,7 @@ TEST_F(JetStreamCluster, LosesTheLeaderOfAStreamUnderLoad) {
           co_await gyre::sleep_for(1ms);
         }
         co_await fixture.cluster.start_again(lost);
+        co_await wait_for_replicas(context, "ORDERS");
       }
       end_flag = true;
       // All acknowledged messages are delivered in the end.
@@ -222,6 +240,7 @@ TEST_F(JetStreamCluster, AWatchLastsOverTheLossOfServers) {
     co_await create_stream(streams);
     const gyre::nats::key_value_config config{.bucket = "settings", .replicas = 3};
     const auto settings = co_await gyre::nats::key_value::create(streams, config);
+    co_await wait_for_replicas(streams, "KV_settings");
     auto watch = co_await settings.watch();
     for (int each = 0; each < 3; ++each) {
       const std::size_t lost = static_cast<std::size_t>(each);
@@ -237,8 +256,7 @@ TEST_F(JetStreamCluster, AWatchLastsOverTheLossOfServers) {
         if (entry->value == value) break;
       }
       co_await test.cluster.start_again(lost);
-      while ((co_await settings.status()).values == 0) {
-      }
+      co_await wait_for_replicas(streams, "KV_settings");
     }
   }(*this));
 }

@@ -266,6 +266,9 @@ TEST_F(PostgresLogins, WaitWhileAllConnectionsOfTheServerAreTaken) {
         test.connect_as("scrammed", "a secret", {.max_connect_attempts = 3, .initial_delay = 1ms});
     EXPECT_EQ(co_await error_of(name_of(core)), errc::too_many_connections);
     co_await run_script(administrator, "alter user scrammed connection limit 1");
+    // The server may still count connections that it has refused.
+    while (co_await error_of(name_of(core)) == errc::too_many_connections) {
+    }
     EXPECT_EQ(co_await name_of(core), "scrammed");
   }(*this));
 }
