@@ -480,6 +480,7 @@ TEST_F(PostgresClient, CloseEndsCallsOfEveryKind) {
   run([](PostgresClient& test) -> task<> {
     client db = test.connect();
     client watcher = test.connect();
+    bool is_listening = false;
     auto all = gyre::when_all(
         error_of(db.execute("select pg_sleep(600)")),
         error_of(db.transaction(
@@ -488,15 +489,17 @@ TEST_F(PostgresClient, CloseEndsCallsOfEveryKind) {
           auto session = co_await target.acquire_session();
           co_return co_await error_of(session.execute("select pg_sleep(600)"));
         }(db),
-        [](client& target) -> task<bool> {
+        [](client& target, bool& has_subscribed) -> task<bool> {
           auto news = co_await target.listen("news");
+          has_subscribed = true;
           const auto none = co_await news.next();
           co_return none.has_value();
-        }(db),
-        [](client& target, client& other) -> task<> {
+        }(db, is_listening),
+        [](client& target, client& other, const bool& has_subscribed) -> task<> {
           co_await wait_for_sleepers(other, 3);
+          while (!has_subscribed) co_await gyre::sleep_for(1ms);
           target.close();
-        }(db, watcher));
+        }(db, watcher, is_listening));
     const auto results = co_await std::move(all);
     EXPECT_EQ(std::get<0>(results), gyre::io::errc::closed);
     EXPECT_EQ(std::get<1>(results), gyre::io::errc::closed);
