@@ -469,10 +469,11 @@ void worker_core::retire_job(running_job current, handled_kind& kind,
 
 void worker_core::start_transactions(handled_kind& kind) {
   // A job that has failed runs alone: it may be the one that ended the connection of all.
-  const auto failed = std::ranges::stable_partition(
-      kind.taken, [](const taken_job& each) { return each.failures == 0; });
-  for (taken_job& each : failed) start_jobs(kind, std::span(&each, 1));
-  std::span<taken_job> rest(kind.taken.begin(), failed.begin());
+  for (taken_job& each : kind.taken) {
+    if (each.failures > 0) start_jobs(kind, std::span(&each, 1));
+  }
+  std::erase_if(kind.taken, [](const taken_job& each) { return each.failures > 0; });
+  std::span<taken_job> rest(kind.taken);
   while (!rest.empty()) {
     const std::size_t size = std::min(rest.size(), kind.max_jobs);
     start_jobs(kind, rest.first(size));
