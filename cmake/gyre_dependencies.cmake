@@ -157,7 +157,9 @@ if(GYRE_BUILD_LAB)
 
   # gyre_find_python_package(NAME): gyre_deps::NAME stands for a package in .venv.
   function(gyre_find_python_package name)
-    file(GLOB found "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/${name}/__init__.py")
+    # .venv may be made while CMake configures: each build looks again.
+    file(GLOB found CONFIGURE_DEPENDS
+      "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/${name}/__init__.py")
     if(found AND NOT TARGET gyre_deps::${name})
       add_library(gyre_deps::${name} INTERFACE IMPORTED GLOBAL)
     endif()
