@@ -26,6 +26,8 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/task.hpp>
 
+#include <examples/support/service.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -49,7 +51,7 @@ using gyre::work::job_id;
 constexpr std::size_t max_picture = std::size_t{16} << 20;  // bytes
 constexpr std::size_t thumbnail_side = 160;                 // pixels
 
-// Pictures.
+// Reading and shrinking pictures.
 
 struct picture {
   std::size_t width = 0;
@@ -258,11 +260,7 @@ gyre::task<> serve(gyre::runtime& rt, gyre::postgres::client_options database,
                  [&](gyre::http::request& request) { return cancel_job(request, db, jobs); });
   server.get("/pictures/{id}/thumbnail",
              [&](gyre::http::request& request) { return get_thumbnail(request, db); });
-  server.start();
-  std::cout << "listening on " << server.local_endpoint() << std::endl;
-
-  auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, [&] { return server.stop_async(); });
-  co_await rt.drained();
+  co_await service::serve_until_shutdown(rt, server);
 }
 
 int main(int argc, char** argv) {

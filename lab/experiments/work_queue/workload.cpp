@@ -36,7 +36,7 @@ struct parameters {
   std::uint32_t single_jobs = 400;  // which are submitted one by one
 };
 
-// Consecutive jobs.
+// A range of jobs with consecutive numbers.
 struct job_range {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
