@@ -11,8 +11,8 @@ namespace gyre::detail {
 inline ::pid_t thread_id() noexcept { return ::gettid(); }
 
 /// Returns whether the process is known to have one thread; false if /proc cannot be read.
-/// Allocates nothing, so that a wait that calls this function never fails. Complexity: three system
-/// calls.
+/// Allocates nothing, so that a wait that calls this function never fails. Complexity: one system
+/// call.
 bool is_single_threaded() noexcept;
 
 }  // namespace gyre::detail
