@@ -105,16 +105,16 @@ gyre::task<std::string> shrink(picture source, gyre::work::job& job) {
       const std::size_t left = x * source.width / width;
       const std::size_t right = (x + 1) * source.width / width;
       std::array<std::size_t, 3> sums{};
+      std::size_t count = 0;
       for (std::size_t row = top; row != bottom; ++row) {
-        for (std::size_t column = left; column != right; ++column) {
+        for (std::size_t column = left; column != right; ++column, ++count) {
           for (std::size_t colour = 0; colour != 3; ++colour) {
             const std::size_t at = (row * source.width + column) * 3 + colour;
             sums[colour] += static_cast<unsigned char>(source.pixels[at]);
           }
         }
       }
-      const std::size_t count = (bottom - top) * (right - left);
-      for (const std::size_t sum : sums) file += static_cast<char>((sum + count / 2) / count);
+      for (const std::size_t sum : sums) file += static_cast<char>(sum / std::max(count, 1UZ));
     }
     job.report_progress(static_cast<double>(y + 1) / static_cast<double>(height));
     co_await gyre::yield();
@@ -141,7 +141,7 @@ gyre::task<> make_thumbnail(gyre::work::job& job, gyre::postgres::client& db,
 
 // SIGTERM stops run(), which then takes no more jobs and waits for those that run.
 gyre::task<> work(gyre::runtime& rt, gyre::postgres::client_options database) {
-  gyre::postgres::client db(rt.loops()[0], std::move(database));
+  gyre::postgres::client db(rt.loops()[0], database);
   co_await gyre::work::migrate(db);
   // Jobs of a worker that was killed are taken over after the lease; 30 s are usual.
   gyre::work::worker worker(db, {.lease = 5s, .drain_timeout = 20s});
@@ -246,7 +246,7 @@ gyre::task<> make_tables(gyre::postgres::client& db) {
 gyre::task<> serve(gyre::runtime& rt, gyre::postgres::client_options database,
                    gyre::net::endpoint address) {
   gyre::loop& loop = rt.loops()[0];
-  gyre::postgres::client db(loop, std::move(database));
+  gyre::postgres::client db(loop, database);
   gyre::work::queue jobs(db);
   co_await make_tables(db);
 
