@@ -223,18 +223,6 @@ gyre::task<response> get_thumbnail(gyre::http::request& request, gyre::postgres:
   co_return response(status::ok, "image/x-portable-pixmap", std::move(*file));
 }
 
-// While the database is away, or too many jobs wait, clients are asked to come again.
-gyre::task<response> answer_503(gyre::http::request& request, gyre::http::next_handler next) {
-  try {
-    auto answering = next(request);
-    response answer = co_await std::move(answering);
-    co_return answer;
-  } catch (const std::system_error& error) {
-    std::cerr << request.method_text() << ' ' << request.target() << ": " << error.what() << '\n';
-  }
-  co_return response(status::service_unavailable).set("Retry-After", "1");
-}
-
 gyre::task<> make_tables(gyre::postgres::client& db) {
   co_await gyre::work::migrate(db);
   co_await db.execute_script(
@@ -251,7 +239,8 @@ gyre::task<> serve(gyre::runtime& rt, gyre::postgres::client_options database,
   co_await make_tables(db);
 
   gyre::http::server server(loop, address);
-  server.use(answer_503);
+  // While the database is away, or too many jobs wait, clients are asked to come again.
+  server.use(service::ask_to_retry);
   const auto add = [&](gyre::http::request& upload) { return add_picture(upload, db, jobs); };
   server.post("/pictures", add, {.body_limit = max_picture});
   server.get("/pictures/{id}/events",

@@ -84,7 +84,7 @@ inline bool is_temporary(const std::error_code& error) {
          error == std::errc::resource_unavailable_try_again;
 }
 
-/// A middleware that responds 503 with Retry-After to requests that fail for such an error.
+/// A middleware that logs such an error of a request, and responds 503 with Retry-After.
 inline gyre::task<gyre::http::response> ask_to_retry(gyre::http::request& request,
                                                      gyre::http::next_handler next) {
   try {
@@ -92,8 +92,9 @@ inline gyre::task<gyre::http::response> ask_to_retry(gyre::http::request& reques
     co_return co_await std::move(answer);
   } catch (const std::system_error& error) {
     if (!is_temporary(error.code())) throw;
+    std::cerr << request.method_text() << ' ' << request.target() << ": " << error.what() << '\n';
   }
-  co_return gyre::http::response::text("The database is out of reach. Try again.\n",
+  co_return gyre::http::response::text("The service is out of reach. Try again.\n",
                                        gyre::http::status::service_unavailable)
       .set("Retry-After", "1");
 }

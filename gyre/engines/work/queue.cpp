@@ -234,12 +234,12 @@ task<bool> queue::revive(postgres::querier& tx, job_id id) {
   co_return co_await detail::translated(tx.query_one<bool>("select work.revive($1)", id));
 }
 
-task<std::vector<job_status>> queue::dead_jobs(std::string kind, job_id last_seen,
+task<std::vector<job_status>> queue::dead_jobs(std::string kind, job_id predecessor,
                                                std::size_t max_jobs) {
   static const std::string text = std::string(status_columns) +
                                   "where state = 'dead' and kind = $1 and id > $2"
                                   " order by id limit $3";
-  co_return co_await detail::translated(db_->query<job_status>(text, kind, last_seen, max_jobs));
+  co_return co_await detail::translated(db_->query<job_status>(text, kind, predecessor, max_jobs));
 }
 
 task<> queue::set_schedule(postgres::querier& tx, std::string name, schedule entry) {

@@ -112,8 +112,9 @@ class queue {
   task<cancel_result> cancel(postgres::querier& tx, job_id id);
   /// Makes a dead job ready again, with `max_attempts` new attempts. Returns whether it was dead.
   task<bool> revive(postgres::querier& tx, job_id id);
-  /// Gives up to `max_jobs` dead jobs of the kind with a larger id, in the order of the ids.
-  [[nodiscard]] task<std::vector<job_status>> dead_jobs(std::string kind, job_id last_seen = 0,
+  /// Gives up to `max_jobs` dead jobs of the kind whose ids are larger than `predecessor`, in the
+  /// order of the ids.
+  [[nodiscard]] task<std::vector<job_status>> dead_jobs(std::string kind, job_id predecessor = 0,
                                                         std::size_t max_jobs = 100);
 
   /// Adds or replaces the schedule of this name. Throws std::invalid_argument for a text that is

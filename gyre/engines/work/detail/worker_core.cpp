@@ -193,9 +193,9 @@ task<> worker_core::run() {
   lease_db_.emplace(db_.loop(), lease_client_options());
   handlers_.emplace(home);
   async_scope services(home);
-  async_scope taking(home);
+  async_scope takers(home);
   std::exception_ptr stop;
-  taking.spawn(take_jobs(), "work: take jobs");
+  takers.spawn(take_jobs(), "work: take jobs");
   services.spawn(store_ends(), "work: store ends");
   services.spawn(keep_lease(), "work: keep the lease");
   services.spawn(watch_lease(), "work: watch the lease");
@@ -209,7 +209,7 @@ task<> worker_core::run() {
     stop = std::current_exception();
     drain();
   }
-  co_await shielded(end_orderly(services, taking));
+  co_await shielded(end_orderly(services, takers));
   lease_db_.reset();
   if (fatal_ != nullptr) std::rethrow_exception(fatal_);
   if (stop != nullptr) std::rethrow_exception(stop);
@@ -407,8 +407,8 @@ task<> worker_core::wait_for_work() {
 
 // Running.
 
-void worker_core::start_job(handled_kind& kind, taken_job taken) {
-  running_.emplace_back(std::move(taken), worker_);
+void worker_core::start_job(handled_kind& kind, taken_job next_job) {
+  running_.emplace_back(std::move(next_job), worker_);
   const auto current = std::prev(running_.end());
   try {
     handlers_->spawn(run_job(current, kind), "work: run a job");
@@ -482,11 +482,11 @@ void worker_core::start_transactions(handled_kind& kind) {
   kind.taken.clear();
 }
 
-void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> taken) {
+void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> jobs) {
   std::vector<running_job> started;
-  started.reserve(taken.size());
+  started.reserve(jobs.size());
   try {
-    for (taken_job& each : taken) {
+    for (taken_job& each : jobs) {
       running_.emplace_back(std::move(each), worker_);
       started.push_back(std::prev(running_.end()));
     }
@@ -495,8 +495,8 @@ void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> taken) {
     for (const running_job& each : started) running_.erase(each);  // see start_job()
     throw;
   }
-  kind.running += taken.size();
-  metrics_.taken += taken.size();
+  kind.running += jobs.size();
+  metrics_.taken += jobs.size();
 }
 
 task<> worker_core::run_jobs(std::vector<running_job> jobs, handled_kind& kind) {
@@ -847,8 +847,8 @@ task<> worker_core::hear_stops() {
 
 // The end.
 
-task<> worker_core::end_orderly(async_scope& services, async_scope& taking) {
-  const auto wait_for_takes = [&]() -> task<> { co_await taking.join(); };
+task<> worker_core::end_orderly(async_scope& services, async_scope& takers) {
+  const auto wait_for_takes = [&]() -> task<> { co_await takers.join(); };
   // The server may hang: statements that are still under way after drain_timeout are stopped.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_takes(), options_.drain_timeout)));
   co_await end_handlers();

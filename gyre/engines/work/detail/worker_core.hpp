@@ -113,10 +113,10 @@ class worker_core {
   /// `due_ms`: the time until the first scheduled job, if there is one.
   void plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms);
   task<> wait_for_work();
-  void start_job(handled_kind& kind, taken_job taken);
+  void start_job(handled_kind& kind, taken_job next_job);
   task<> run_job(running_job current, handled_kind& kind);
   void start_transactions(handled_kind& kind);
-  void start_jobs(handled_kind& kind, std::span<taken_job> taken);
+  void start_jobs(handled_kind& kind, std::span<taken_job> jobs);
   task<> run_jobs(std::vector<running_job> jobs, handled_kind& kind);
   task<transaction_end> run_in_transaction(std::span<const running_job> jobs, handled_kind& kind);
   /// The body of the transaction.
@@ -142,7 +142,7 @@ class worker_core {
   task<> hear_ready();
   task<> hear_stops();
 
-  task<> end_orderly(async_scope& services, async_scope& taking);
+  task<> end_orderly(async_scope& services, async_scope& takers);
   task<> end_handlers();
 
   /// Runs `step()` again and again until the worker fails, or, if `ends_with_draining`, drains.
