@@ -219,8 +219,9 @@ class item_pages {
     try {
       co_return co_await std::move(storing);
     } catch (const gyre::postgres::server_error& error) {
-      const std::string_view state = error.sqlstate();
-      if (!state.starts_with("22") && !state.starts_with("23")) throw;  // data, constraints
+      const std::string_view kind = std::string_view(error.sqlstate()).substr(0, 2);
+      // Data, constraints, and limits of the server, such as the depth of JSON.
+      if (kind != "22" && kind != "23" && kind != "54") throw;
       throw http::http_error(status::bad_request,
                              "The body must be {\"name\": text, \"price\": number}.\n");
     }

@@ -263,10 +263,10 @@ int main(int argc, char** argv) {
   }
   try {
     const auto database = gyre::postgres::client_options::parse(arguments[2]);
+    const gyre::net::endpoint address(argc == 4 ? arguments[3] : "[::]:8080");
     // One loop, as the pool does the work. A worker's drain must fit into `drain_time`.
     return gyre::runtime::main({.loops = 1, .drain_time = 30s}, [&](gyre::runtime& rt) {
-      return serves ? serve(rt, database, argc == 4 ? arguments[3] : "[::]:8080")
-                    : work(rt, database);
+      return serves ? serve(rt, database, address) : work(rt, database);
     });
   } catch (const std::exception& error) {
     std::cerr << "thumbnail_farm: " << error.what() << '\n';

@@ -459,6 +459,7 @@ def items(client: Client, other: Client, database: Postgres) -> None:
     for bad in (*bad_items, '{"name": "x", "price": 9999999999}', b'{"name": "\xff", "price": 1}'):
         assert client.ask("POST", "/items", bad)[0] == 400, bad
         assert client.ask("PUT", path, bad)[0] == 400, bad
+    assert client.ask("POST", "/items", "[" * 100_000)[0] == 400  # too deep for PostgreSQL
     assert read(path)[0] == item
     for missing in ("/items/0", "/items/99999999999999999999", "/items/x"):
         assert client.status(missing) == 404, missing
