@@ -81,6 +81,7 @@
 #include <gyre/http/url.hpp>
 #include <gyre/io/aligned_buffer.hpp>
 #include <gyre/io/backend.hpp>
+#include <gyre/io/blocking.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>

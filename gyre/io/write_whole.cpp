@@ -24,11 +24,11 @@ std::optional<::mode_t> mode_of(int folder, const std::string& name) noexcept {
 // Writes and closes a file, and flushes it if `flushes`. Returns an error number, or zero.
 int write_and_close(unique_fd target, std::span<const std::byte> bytes, bool flushes) noexcept {
   write_steps writing(target.get(), bytes, 0);
-  perform(writing);
+  writing.run();
   if (const auto written = writing.outcome(); !written) return written.error().value();
   if (const int error = flushes ? system::sync(target.get()) : 0; error != 0) return error;
   close_steps closing(std::move(target));
-  perform(closing);
+  closing.run();
   const auto closed = closing.outcome();
   return closed ? 0 : closed.error().value();
 }

@@ -56,6 +56,23 @@ TEST(IoExamples, BufferHasRoomInFrontAndBehind) {
   EXPECT_EQ(message.text(), "hello!");
 }
 
+struct database_file {
+  std::size_t rows = 7;
+};
+std::size_t count_rows(const database_file& database) { return database.rows; }
+
+// gyre/io/blocking.hpp
+gyre::task<std::size_t> rows_of(const database_file& database) {
+  auto counting = gyre::io::blocking([&] { return count_rows(database); });
+  std::size_t rows = co_await std::move(counting);  // on the coroutine's own executor again
+  co_return rows;
+}
+
+TEST(IoExamples, AFunctionThatBlocksRunsElsewhere) {
+  gyre::loop loop;
+  EXPECT_EQ(gyre::sync_wait(loop, rows_of(database_file())), 7U);
+}
+
 // gyre/io/error.hpp
 gyre::task<> read_header(gyre::io::stream& stream, bool& complete) {
   std::array<std::byte, 8> header;

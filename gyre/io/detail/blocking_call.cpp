@@ -74,7 +74,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
   static void run(operation& call) noexcept {
     auto& self = static_cast<ticket&>(call);
     if (self.change(state::waiting, state::running)) {
-      perform(self.call_->steps_);
+      self.call_->work_.run();
       self.call_->were_calls_made_ = true;
       executor& resumer = *self.call_->context_->where;
       if (self.change(state::running, state::done)) self.post_wake_up(resumer);

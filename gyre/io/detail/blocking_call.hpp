@@ -17,20 +17,26 @@
 
 namespace gyre::io::detail {
 
-class file_steps;
+/// The work of a blocking_call.
+class blocking_work {
+ public:
+  /// Makes the calls, on a thread of the pool.
+  virtual void run() noexcept = 0;
 
-void perform(file_steps& steps) noexcept;
+ protected:
+  ~blocking_work() = default;
+};
 
 /// Returns blocking_pool(), for code that does not include its header.
 executor& default_pool();
 
-/// The wait for perform() on a pool.
+/// The wait for the end of a blocking_work on a pool.
 class blocking_call {
  public:
   /// `pool`: null for default_pool(). `is_stoppable`: whether a stop withdraws calls that have not
   /// begun.
-  blocking_call(executor* pool, file_steps& steps, bool is_stoppable) noexcept
-      : pool_(pool), steps_(steps), is_stoppable_(is_stoppable) {}
+  blocking_call(executor* pool, blocking_work& work, bool is_stoppable) noexcept
+      : pool_(pool), work_(work), is_stoppable_(is_stoppable) {}
   blocking_call& operator=(blocking_call&&) = delete;
 
   /// Withdraws the calls, or waits for their end, if the coroutine is destroyed while it waits.
@@ -55,7 +61,7 @@ class blocking_call {
 
   std::coroutine_handle<> waiting_;
   executor* pool_;
-  file_steps& steps_;
+  blocking_work& work_;
   const task_context* context_ = nullptr;  // the coroutine's, once the call is awaited
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;

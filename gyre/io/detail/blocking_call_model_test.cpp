@@ -20,14 +20,8 @@
 #include <new>
 #include <utility>
 
-// Stand-ins for the operations on files, reduced to their interface to the call.
 namespace gyre::io::detail {
 
-class file_steps {
- public:
-  bool made = false;
-};
-void perform(file_steps& steps) noexcept { steps.made = true; }
 executor& default_pool() { return inline_executor(); }
 
 }  // namespace gyre::io::detail
@@ -37,7 +31,12 @@ namespace {
 namespace model = gyre::model;
 using gyre::inplace_stop_source;
 using gyre::inplace_stop_token;
-using gyre::io::detail::file_steps;
+using gyre::io::detail::blocking_work;
+
+struct file_steps final : blocking_work {
+  void run() noexcept override { made = true; }
+  bool made = false;
+};
 
 // Runs its only operation on a thread of its own.
 struct worker final : gyre::executor {

@@ -53,8 +53,8 @@ bool suits_ring(int fd) noexcept {
   return status && (status->stx_mode & S_IFMT) != 0;
 }
 
-void perform(file_steps& steps) noexcept {
-  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
+void file_steps::run() noexcept {
+  for (auto next = begin(); next;) next = advance(io::perform(*next));
 }
 
 file_steps::next read_steps::advance(result outcome) noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/blocking_call.hpp>
 #include <gyre/io/file_service.hpp>
 
 #include <expected>
@@ -28,7 +29,7 @@ inline std::unexpected<std::error_code> failure_of(result failed_call) noexcept 
 
 /// The steps of one operation. They may be moved until begin(), and have an outcome() of their
 /// `value_type` at the end.
-class file_steps {
+class file_steps : public blocking_work {
  public:
   /// The call to make next; nothing after the last one.
   using next = std::optional<file_command>;
@@ -36,6 +37,8 @@ class file_steps {
   virtual next begin() noexcept = 0;
   /// Continues after a call. `outcome`: the outcome of that call; ECANCELED if it was not made.
   virtual next advance(result outcome) noexcept = 0;
+  /// Makes all calls on the calling thread.
+  void run() noexcept final;
   /// Returns the outcome of an operation without a value.
   outcome_of<void> outcome() const noexcept {
     if (has_failed()) return failure();
@@ -61,9 +64,6 @@ class file_steps {
  private:
   int error_ = 0;
 };
-
-/// Makes all calls on the calling thread.
-void perform(file_steps& steps) noexcept;
 
 /// Returns a path for a message. A zero byte, which no path can have and which would end the
 /// message, becomes "\\0" and is reported as the error.
