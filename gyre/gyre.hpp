@@ -83,6 +83,7 @@
 #include <gyre/io/backend.hpp>
 #include <gyre/io/blocking.hpp>
 #include <gyre/io/blocking_pool.hpp>
+#include <gyre/io/borrowed_descriptor.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/directory.hpp>

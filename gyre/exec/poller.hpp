@@ -27,6 +27,9 @@ enum class readiness : std::uint32_t {
   /// The peer has closed or, with interest in `readable`, only half-closed. Reported even if not
   /// requested.
   hang_up = 1u << 3,
+  /// Something exceptional has come (POLLPRI of poll(2)): urgent data of TCP, a change of a file of
+  /// sysfs, a packet's status of a pseudo-terminal. Reported only if requested.
+  priority = 1u << 4,
 };
 
 constexpr readiness operator|(readiness a, readiness b) noexcept {

@@ -12,6 +12,7 @@ std::uint32_t events_for(readiness interest, trigger mode) noexcept {
   std::uint32_t events = mode == trigger::edge ? static_cast<std::uint32_t>(EPOLLET) : 0u;
   if (contains(interest, readiness::readable)) events |= EPOLLIN | EPOLLRDHUP;
   if (contains(interest, readiness::writable)) events |= EPOLLOUT;
+  if (contains(interest, readiness::priority)) events |= EPOLLPRI;
   return events;
 }
 
@@ -19,6 +20,7 @@ readiness readiness_of(std::uint32_t events) noexcept {
   readiness ready = readiness::none;
   if (events & EPOLLIN) ready = ready | readiness::readable;
   if (events & EPOLLOUT) ready = ready | readiness::writable;
+  if (events & EPOLLPRI) ready = ready | readiness::priority;
   if (events & EPOLLERR) ready = ready | readiness::error;
   if (events & (EPOLLHUP | EPOLLRDHUP)) ready = ready | readiness::hang_up;
   return ready;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/borrowed_descriptor.hpp>
+
+#include <gyre/io/detail/open_descriptor.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/schedule.hpp>
+
+#include <exception>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::io {
+namespace {
+
+constexpr const char* operation = "gyre::io::borrowed_descriptor: wait";
+
+}  // namespace
+
+borrowed_descriptor::borrowed_descriptor(event_loop& target, int fd) noexcept : loop_(target) {
+  watch_.emplace(target, fd, [this](readiness events) { report(events); });
+}
+
+task<readiness> borrowed_descriptor::wait(readiness interest) {
+  constexpr readiness any = readiness::readable | readiness::writable | readiness::priority;
+  if (!contains(interest, any)) {
+    throw std::invalid_argument("borrowed_descriptor: a wait needs at least one event");
+  }
+  event_loop& loop = loop_;
+  executor& own_executor = co_await current_executor();
+  if (&own_executor != &loop && !detail::may_use(loop, own_executor)) {
+    throw std::system_error(make_error_code(errc::wrong_thread), operation);
+  }
+  if (!watch_) throw std::system_error(make_error_code(errc::not_open), operation);
+  waiter waiting(*this, interest);
+  auto waits = from_callback<readiness>(
+      [&](completion<readiness> done) { waiting.owner.add(waiting, std::move(done)); });
+  std::exception_ptr error;
+  try {
+    co_return co_await std::move(waits);
+  } catch (...) {
+    error = gyre::detail::caught_error();
+  }
+  // A coroutine that was stopped may be on another thread than the loop's, which alone may use the
+  // list.
+  if (waiting.is_linked() && !detail::may_use(loop, own_executor)) {
+    co_await resume_on(loop);
+    waiting.leave();
+    co_await resume_on(own_executor);
+  }
+  co_await gyre::detail::fail_with(error);
+  std::unreachable();
+}
+
+void borrowed_descriptor::add(waiter& waiting, completion<readiness> done) {
+  waiters_.push_back(waiting);
+  try {
+    update_watch();
+  } catch (const std::system_error& error) {
+    waiting.unlink();
+    throw std::system_error(error.code(), operation);
+  }
+  waiting.done.emplace(std::move(done));
+}
+
+// Called by the loop. Resumes nothing itself: a completion posts the coroutine to its executor.
+void borrowed_descriptor::report(readiness events) {
+  constexpr readiness always_reported = readiness::error | readiness::hang_up;
+  for (auto each = waiters_.begin(); each != waiters_.end();) {
+    waiter& waiting = *each++;
+    const readiness ready = events & (waiting.interest | always_reported);
+    if (ready == readiness::none) continue;
+    waiting.unlink();
+    waiting.done->set_value(ready);
+  }
+  try {
+    update_watch();
+  } catch (const std::system_error& error) {  // the descriptor was closed
+    end_waits(error.code());
+  }
+}
+
+// Watches for what the waiters need, and for nothing without a waiter.
+void borrowed_descriptor::update_watch() {
+  readiness interest = readiness::none;
+  for (const waiter& each : waiters_) interest = interest | each.interest;
+  if (interest == readiness::none) {
+    watch_->stop();
+  } else {
+    watch_->start(interest);
+  }
+}
+
+void borrowed_descriptor::release() noexcept {
+  if (!watch_) return;
+  watch_.reset();
+  end_waits(errc::closed);
+}
+
+void borrowed_descriptor::end_waits(std::error_code reason) noexcept {
+  while (waiter* const first = waiters_.pop_front()) first->done->set_error(reason);
+}
+
+void borrowed_descriptor::waiter::leave() noexcept {
+  if (!is_linked()) return;
+  unlink();
+  try {
+    owner.update_watch();
+    // NOLINTNEXTLINE(bugprone-empty-catch): the loop then reports more events than are awaited
+  } catch (const std::system_error&) {
+  }
+}
+
+}  // namespace gyre::io
