@@ -37,6 +37,9 @@ endpoint tcp_server::local_endpoint(std::size_t index) const {
 }
 void tcp_server::start() { core_->start(); }
 void tcp_server::adopt(unique_fd connection) { core_->adopt(std::move(connection)); }
+void tcp_server::adopt(unique_fd connection, const endpoint& peer) {
+  core_->adopt(std::move(connection), peer);
+}
 void tcp_server::adopt(released_connection connection) { core_->adopt(std::move(connection)); }
 void tcp_server::pause_accepting() { core_->set_hold(detail::server_core::hold::paused, true); }
 void tcp_server::resume_accepting() { core_->set_hold(detail::server_core::hold::paused, false); }

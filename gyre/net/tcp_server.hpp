@@ -141,6 +141,9 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// non-blocking, and a TCP socket gets no_delay and keep_alive of connection_options. Throws
   /// std::system_error (std::errc::not_connected, not_a_socket), and then closes it.
   void adopt(unique_fd connection);
+  /// Serves a connection as adopt(connection) does, but as one of the client at `peer`, an IP
+  /// endpoint: if another process has accepted it for that client, and for tests.
+  void adopt(unique_fd connection, const endpoint& peer);
 
   /// Serves a connection that another owner has released: its layer is open, and the bytes that
   /// were received come first. Neither `transport` nor `proxy_protocol` of the options applies.

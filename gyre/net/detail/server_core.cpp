@@ -151,6 +151,13 @@ void server_core::adopt(unique_fd connection) {
   adopt(std::move(served), peer, nullptr);
 }
 
+void server_core::adopt(unique_fd connection, const endpoint& peer) {
+  unique_fd served = io::made_non_blocking(std::move(connection));
+  const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if not connected
+  if (connected.is_ip()) apply(options.connections, socket_ref(served.get()));
+  adopt(std::move(served), peer.is_ip() ? peer : connected, nullptr);
+}
+
 void server_core::adopt(released_connection connection) {
   auto released = std::make_unique<released_connection>(std::move(connection));
   unique_fd served = std::move(released->socket);

@@ -52,6 +52,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   endpoint local_endpoint(std::size_t index) const;
   void start();
   void adopt(unique_fd connection);
+  void adopt(unique_fd connection, const endpoint& peer);
   void adopt(released_connection connection);
   void set_hold(hold reason, bool is_held);
   // tcp_server documents the functions below.
