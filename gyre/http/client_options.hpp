@@ -5,11 +5,15 @@
 #include <gyre/base/duration.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/host_port.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/task.hpp>
 #include <gyre/tls/tls_context.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 namespace gyre::http {
@@ -93,6 +97,12 @@ struct client_options {
   /// The proxies to use, by default none. proxy_from_environment() reads http_proxy and similar
   /// variables.
   proxy_settings proxy = {};
+  /// Makes each new connection, to the server or proxy whose host and port it gets, in place of
+  /// net::connect(): for a proxy protocol of the program's own, such as SOCKS, and for tests (see
+  /// testing::http_client). Called on the loop, also while earlier connections are being made. TLS
+  /// and the time limits apply as usual; `connecting` does not. What the function refers to must
+  /// outlive the client and its requests.
+  std::function<task<net::tcp_stream>(net::host_port)> connector = {};
 };
 
 /// Counters of a client: current values (origins, open, idle) and totals since its construction.

@@ -114,6 +114,7 @@ task<client_lease> client_core::acquire(const client_destination& destination, b
 
 task<net::tcp_stream> client_core::connect_tcp(const url& target) {
   net::host_port server = host_and_port(target);
+  if (options_.connector) return options_.connector(std::move(server));
   if (!server.is_name() || !server.known_endpoints().empty()) {
     return net::connect(std::move(server), options_.connecting);
   }
