@@ -4,6 +4,8 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/http/event_stream.hpp>
+#include <gyre/http/server.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/net/address.hpp>
@@ -18,6 +20,8 @@
 #include <gyre/testing/allocations.hpp>
 #include <gyre/testing/explore.hpp>
 #include <gyre/testing/fake_dns_server.hpp>
+#include <gyre/testing/http_client.hpp>
+#include <gyre/testing/io_in_virtual_time.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
 #include <gyre/testing/scripted_peer.hpp>
@@ -31,7 +35,9 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 using namespace std::chrono_literals;
 
@@ -167,6 +173,102 @@ void a_name_server_that_answers_as_told() {
   check(gyre::sync_wait(loop, count_addresses(names)) == 1);
 }
 
+void add_routes(gyre::http::server& server) {
+  server.get("/users/{name}", [](gyre::http::request& request) -> gyre::task<gyre::http::response> {
+    co_await gyre::sleep_for(3s);  // asks a slow database, say
+    if (request.param("name") != "ada") {
+      co_return gyre::http::response(gyre::http::status::not_found);
+    }
+    co_return gyre::http::response::json(R"({"name":"Ada"})");
+  });
+  server.get("/ticks", [](gyre::http::request&) {
+    return gyre::http::event_stream([](gyre::http::event_writer& events) -> gyre::task<> {
+      for (int hour = 1;; ++hour) {
+        co_await gyre::sleep_for(1h);
+        const std::string text = "hour " + std::to_string(hour);
+        co_await events.send(text);
+      }
+    });
+  });
+}
+
+void handlers_are_called_without_a_port() {
+  gyre::testing::io_in_virtual_time world;
+  gyre::http::server server(world.loop);
+  add_routes(server);
+  gyre::testing::http_client client(world, server);
+
+  auto found = client.get("/users/ada");
+  check(found.status() == gyre::http::status::ok);
+  check(found.field("Content-Type") == "application/json");
+  check(found.body() == R"({"name":"Ada"})");
+  check(client.get("/users/grace").status() == gyre::http::status::not_found);
+  check(client.post("/users/ada", "text/plain", "x").status() ==
+        gyre::http::status::method_not_allowed);
+}
+
+void events_come_one_by_one_until_the_client_leaves() {
+  gyre::testing::io_in_virtual_time world;
+  gyre::http::server server(world.loop);
+  add_routes(server);
+  gyre::testing::http_client client(world, server);
+
+  auto ticks = client.start("/ticks");
+  check(ticks.next_event()->data == "hour 1");  // after an hour of virtual time, at once
+  check(ticks.next_event()->data == "hour 2");
+  check(server.metrics().active == 1);
+  ticks.leave();  // in the middle: the handler is requested to stop
+  check(server.metrics().active == 0);
+}
+
+gyre::task<gyre::http::response> count_bytes(gyre::http::request& request) {
+  std::size_t count = 0;
+  for (;;) {
+    auto reading = request.next_chunk();
+    auto piece = co_await std::move(reading);
+    if (!piece) co_return gyre::http::response::text(std::to_string(count));
+    count += piece->size();
+  }
+}
+
+void an_upload_is_sent_in_pieces() {
+  gyre::testing::io_in_virtual_time world;
+  gyre::http::server server(world.loop);
+  server.post("/count", count_bytes, {.streamed_body = true, .body_limit = 1'000'000});
+  gyre::testing::http_client client(world, server);
+
+  auto upload = client.request(gyre::http::method::post, "/count");
+  upload.set_stream("text/plain", [](gyre::http::request_body_writer& body) -> gyre::task<> {
+    for (int piece = 0; piece < 10; ++piece) {
+      co_await gyre::sleep_for(500ms);
+      co_await body.write("ten bytes.");
+    }
+  });
+  check(client.send(std::move(upload)).body() == "100");
+  auto too_long = client.post("/count", "text/plain", std::string(1'000'001, 'x'));
+  check(too_long.status() == gyre::http::status::content_too_large);
+}
+
+gyre::task<std::string> talk(gyre::net::tcp_stream connection, std::string_view bytes) {
+  std::string answer;
+  co_await connection.write_all(bytes);
+  for (;;) {
+    auto received = co_await connection.receive();
+    if (received.empty()) co_return answer;
+    answer += received.text();
+  }
+}
+
+void malformed_bytes_are_refused() {
+  gyre::testing::io_in_virtual_time world;
+  gyre::http::server server(world.loop);
+  add_routes(server);
+  gyre::testing::http_client client(world, server);
+  check(world.run(talk(client.connect(), "GET /ticks HTTP/1.1\r\n\r\n"))
+            .starts_with("HTTP/1.1 400 "));                                          // no Host
+  check(world.run(talk(client.connect(), "GET /ti")).starts_with("HTTP/1.1 408 "));  // and no more
+}
+
 void nothing_is_allocated_or_leaked() {
   gyre::testing::manual_executor executor;
   int failures = 0;
@@ -187,6 +289,10 @@ int main() {
   an_order_that_fails_is_found();
   a_full_table_of_descriptors_is_reported();
   a_name_server_that_answers_as_told();
+  handlers_are_called_without_a_port();
+  events_come_one_by_one_until_the_client_leaves();
+  an_upload_is_sent_in_pieces();
+  malformed_bytes_are_refused();
   nothing_is_allocated_or_leaked();
   std::cout << "all tests passed\n";
 }

@@ -39,6 +39,14 @@ thread_pool& blocking_pool() {
   return pool != nullptr ? *pool : start_pool();
 }
 
+bool detail::is_blocking_pool_busy() {
+  // acquire: as in blocking_pool().
+  const thread_pool* const pool = shared_pool.load(std::memory_order_acquire);
+  if (pool == nullptr) return false;
+  const thread_pool_metrics counts = pool->metrics();
+  return counts.submitted > counts.finished + counts.dropped;
+}
+
 executor& detail::default_pool() { return blocking_pool(); }
 
 }  // namespace gyre::io

@@ -22,4 +22,12 @@ inline constexpr std::size_t blocking_pool_workers = 4;
 /// Complexity: a load, after the first call.
 thread_pool& blocking_pool();
 
+namespace detail {
+
+/// Returns whether a call waits in blocking_pool() or has not ended, without starting the pool. The
+/// answer may be out of date, but a call that was submitted by the asking thread, or in its sight,
+/// counts until its wake-up was posted.
+[[nodiscard]] bool is_blocking_pool_busy();
+
+}  // namespace detail
 }  // namespace gyre::io

@@ -3,6 +3,9 @@
 #include <gyre/gyre.hpp>
 #include <gyre/testing/allocations.hpp>
 #include <gyre/testing/explore.hpp>
+#include <gyre/testing/http_client.hpp>
+#include <gyre/testing/http_exchange.hpp>
+#include <gyre/testing/io_in_virtual_time.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
 #include <gyre/testing/scripted_peer.hpp>
@@ -17,6 +20,8 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace testing_test {
 namespace {
@@ -65,6 +70,46 @@ TEST(TestingExamples, APeerFollowsItsScript) {
   gyre::io::stream stream = peer.connect();
   virtual_time.run(session(stream));
   EXPECT_EQ(peer.received(), "hello, hello\nbye\n");
+}
+
+// gyre/testing/io_in_virtual_time.hpp
+TEST(TestingExamples, ATimeLimitOfAnHourExpiresAtOnce) {
+  gyre::testing::io_in_virtual_time world;
+  auto [near, far] = gyre::net::socket_pair();
+  gyre::io::stream stream(world.loop, near.release(), gyre::io::handle_kind::socket);
+  auto reading = gyre::with_timeout(stream.receive(), 1h);
+  EXPECT_THROW(world.run(std::move(reading)), std::system_error);  // at once
+}
+
+gyre::http::response show_user(gyre::http::request& request) {
+  return gyre::http::response::text(request.param("id") == "7" ? "Ada" : "nobody");
+}
+
+// gyre/testing/http_client.hpp
+TEST(TestingExamples, AHandlerIsAskedWithoutAPort) {
+  gyre::testing::io_in_virtual_time world;
+  gyre::http::server server(world.loop);
+  server.get("/users/{id}", show_user);
+  gyre::testing::http_client client(world, server);
+  gyre::http::client_response answer = client.get("/users/7");
+  EXPECT_EQ(answer.body(), "Ada");
+}
+
+// gyre/testing/http_exchange.hpp
+TEST(TestingExamples, EventsAreReadUntilTheClientLeaves) {
+  gyre::testing::io_in_virtual_time world;
+  gyre::http::server server(world.loop);
+  server.get("/prices", [](gyre::http::request&) {
+    return gyre::http::event_stream([](gyre::http::event_writer& prices) -> gyre::task<> {
+      co_await prices.send("7");
+      co_await gyre::sleep_for(24h);
+    });
+  });
+  gyre::testing::http_client client(world, server);
+  gyre::testing::http_exchange prices = client.start("/prices");  // a stream of events
+  EXPECT_EQ(prices.next_event()->data, "7");
+  prices.leave();  // the handler is requested to stop
+  EXPECT_EQ(server.metrics().active, 0U);
 }
 
 // gyre/testing/system_call_faults.hpp
