@@ -216,7 +216,7 @@ void client_core::append_message(const outgoing_message& publication) {
   }
   ++published_;
   published_bytes_ += headers_size + publication.payload.size();
-  note_output();
+  publication.reply_end.empty() ? note_output() : note_request();
 }
 
 client_core::outgoing_message client_core::publication_of(std::string_view subject,

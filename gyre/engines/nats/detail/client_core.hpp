@@ -97,6 +97,7 @@ class client_core final : public server_link {
   void on_server_error(std::string_view text) override;
   void on_lost(const std::exception_ptr& error) noexcept override;
   void on_refused(const std::exception_ptr& error) noexcept override;
+  std::size_t awaited_replies() const noexcept override { return requests_.size(); }
   bool needs_connection() const noexcept override { return subscriptions_.size() > 0; }
 
   /// The end of a drain(), which later calls wait for.

@@ -21,9 +21,14 @@
 namespace gyre::nats::detail {
 namespace {
 
-// Output above this size is sent at once, so that a turn of many messages does not need as much
-// memory as all of them.
-constexpr std::size_t flush_size = 64 * 1024;
+// Output above this size is sent at once, so that the server begins while the turn continues, and a
+// turn of many messages does not need as much memory as all of them.
+constexpr std::size_t flush_size = 32 * 1024;
+// The longest time for which an incomplete flight waits. It should be longer than a server takes to
+// read the flight before, as it would take both together, and shorter than until its replies come.
+constexpr std::chrono::microseconds flight_delay{400};
+// A call that leaves the line appends after this many posted tasks at the latest.
+constexpr std::size_t max_vain_looks = 2;
 // A client that was refused must not ask the servers with every call.
 constexpr std::chrono::seconds refusal_time{1};
 
@@ -102,7 +107,8 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
       attempt_timer_(loop, [this] { begin_attempt(); }),
       parser_(options.max_message),
       login_timer_(loop, [this] { fail(make_error_code(errc::no_reply)); }),
-      health_timer_(loop, [this] { check_health(); }) {
+      health_timer_(loop, [this] { check_health(); }),
+      flight_timer_(loop, [this] { end_wait_for_requests(); }) {
   if (options_.tls)
     encryption_ = std::make_shared<tls_transport>(*options_.tls, options_.tls_first);
   client_.emplace(loop, tcp_options(options_, encryption_));
@@ -114,6 +120,7 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
   client_->on_message([this](net::tcp_connection&, io::input& input) {
     const auto self = shared_from_this();
     on_input(input);
+    if (flight_timer_.active() && !may_wait_for_requests()) flush();
   });
   // With a handler for the high water, too, the two calls could cancel each other.
   client_->on_low_water([this](net::tcp_connection&) { update_writable(); });
@@ -224,14 +231,54 @@ void server_link::append_ping() {
 }
 
 void server_link::note_output() noexcept {
+  if (is_ready()) has_only_requests_ = false;
+  note_growth();
+}
+
+void server_link::note_request() noexcept {
+  if (is_ready()) ++unsent_requests_;
+  note_growth();
+}
+
+void server_link::note_growth() noexcept {
+  ++appended_;
   if (!is_ready()) return;
-  if (output_.size() >= flush_size) return flush();
+  if (output_.size() >= flush_size) {
+    has_sent_flight_ = has_only_requests_;
+    return flush();
+  }
   post_flush();
   update_writable();
 }
 
 void server_link::post_flush() noexcept {
-  posted_flush_.post(loop_, *this, [](server_link& self) { self.flush(); });
+  posted_flush_.post(loop_, *this, [](server_link& self) { self.flush_turn(); });
+}
+
+void server_link::flush_turn() noexcept {
+  if (must_wait_for_line()) return post_flush();
+  if (!may_wait_for_requests()) return flush();
+  if (flight_timer_.active()) return;
+  if (!std::exchange(has_sent_flight_, false)) return flush();
+  flight_timer_.start_after(flight_delay);
+}
+
+void server_link::end_wait_for_requests() noexcept {
+  if (output_.empty()) has_sent_flight_ = false;  // the load is over
+  flush();
+}
+
+// Whether calls that stand in line will have appended soon. They have their turns one by one, each
+// by a task that comes after the posted flush, which would send one message at a time.
+bool server_link::must_wait_for_line() noexcept {
+  if (in_line_ == 0 || !has_room(0)) return false;
+  vain_looks_ = appended_ == appended_before_ ? vain_looks_ + 1 : 0;
+  appended_before_ = appended_;
+  return vain_looks_ <= max_vain_looks;
+}
+
+bool server_link::may_wait_for_requests() const noexcept {
+  return has_only_requests_ && unsent_requests_ > 0 && awaited_replies() > unsent_requests_;
 }
 
 void server_link::flush() noexcept {
@@ -239,6 +286,8 @@ void server_link::flush() noexcept {
   if (output_.empty() || connection == nullptr) return;
   const bool is_sent = connection->send(std::move(output_));
   output_.clear();
+  unsent_requests_ = 0;
+  has_only_requests_ = true;
   if (is_sent) update_writable();
 }
 
@@ -326,6 +375,7 @@ void server_link::close_link() noexcept {
   attempt_timer_.cancel();
   login_timer_.cancel();
   health_timer_.cancel();
+  flight_timer_.cancel();
   client_->disconnect();
   kept_ = io::buffer();
   const std::exception_ptr error = error_of(make_error_code(io::errc::closed), {});
@@ -340,6 +390,9 @@ void server_link::on_connected() {
   parser_ = parser(options_.max_message);
   step_ = login_step::info;
   output_.clear();
+  unsent_requests_ = 0;
+  has_only_requests_ = true;
+  has_sent_flight_ = false;
   pings_sent_ = pongs_received_ = 0;
   server_error_.clear();
   end_reason_ = {};
@@ -370,6 +423,7 @@ void server_link::take(const operation& item) {
       // A server that sends PING, but does not read, must not let the output grow without bound.
       if (unsent_bytes() >= options_.high_water) return;
       output_.append("PONG\r\n");
+      has_only_requests_ = false;
       return post_flush();
     }
     case operation_kind::pong: return take_pong();
@@ -459,6 +513,7 @@ void server_link::fail(std::error_code error) {
 void server_link::on_closed(std::error_code cause) {
   login_timer_.cancel();
   health_timer_.cancel();
+  flight_timer_.cancel();
   output_.clear();
   writable_.set();  // calls that wait for room find out that there is no connection
   if (is_closed()) return;

@@ -49,6 +49,10 @@ namespace gyre::nats::detail {
 /// operations are given to the core within the connection's callback. So no coroutine of its own
 /// reads or writes.
 ///
+/// Flights: when requests have filled a send (32 KiB), those that follow wait for more, while replies
+/// are due, but not for longer than 400 us. Otherwise all requests would go round together, and the
+/// server do nothing while the client works. Other output, or no full send, ends the waiting.
+///
 /// Thread-safety: the loop's thread.
 /// Lifetime: shared by the client and its calls.
 class server_link : public std::enable_shared_from_this<server_link> {
@@ -97,6 +101,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
   io::buffer& output() noexcept { return is_ready() ? output_ : kept_; }
   /// The output has grown: sends it at the end of the turn, or now if there is much of it.
   void note_output() noexcept;
+  /// The output has grown by a request, which may wait for others: see "Flights".
+  void note_request() noexcept;
   void close_link() noexcept;
   void set_notice_handler(notice_handler handler);
 
@@ -113,6 +119,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
   /// No further attempt is made: every server has refused the login.
   virtual void on_refused(const std::exception_ptr& error) noexcept = 0;
   virtual bool needs_connection() const noexcept = 0;
+  /// Returns the number of requests whose replies have not come, sent or not.
+  virtual std::size_t awaited_replies() const noexcept = 0;
 
   // --- For the core's use ---
 
@@ -151,7 +159,12 @@ class server_link : public std::enable_shared_from_this<server_link> {
   bool has_room(std::size_t size) const noexcept;
   task<> wait_for_attempt();
   [[noreturn, gnu::cold]] void throw_closed() const;
+  void note_growth() noexcept;
   void post_flush() noexcept;
+  void flush_turn() noexcept;
+  bool must_wait_for_line() noexcept;
+  bool may_wait_for_requests() const noexcept;
+  void end_wait_for_requests() noexcept;
   void flush() noexcept;
   std::size_t unsent_bytes() noexcept;
   void update_writable() noexcept;
@@ -220,6 +233,13 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::size_t in_line_ = 0;
   std::size_t waiting_ = 0;
   engines::detail::posted_flush posted_flush_;
+  std::uint64_t appended_ = 0;         // pieces of output so far
+  std::uint64_t appended_before_ = 0;  // those at the last look for calls in line
+  std::size_t vain_looks_ = 0;         // the looks since the output grew
+  std::size_t unsent_requests_ = 0;    // requests in the output
+  bool has_sent_flight_ = false;       // whether a full send of requests was made lately
+  bool has_only_requests_ = true;      // whether nothing else is in the output
+  timer flight_timer_;                 // active while the output waits for more requests
   std::shared_ptr<notice_handler> notice_handler_;  // shared with a running call of the handler
   std::optional<net::tcp_client> client_;
 };
