@@ -49,9 +49,9 @@ namespace gyre::nats::detail {
 /// operations are given to the core within the connection's callback. So no coroutine of its own
 /// reads or writes.
 ///
-/// Flights: when requests have filled a send (32 KiB), those that follow wait for more, while replies
-/// are due, but not for longer than 400 us. Otherwise all requests would go round together, and the
-/// server do nothing while the client works. Other output, or no full send, ends the waiting.
+/// Flights: when requests have filled a send (32 KiB), those that follow wait for more, while
+/// replies are due, but not for longer than 400 us. Otherwise all requests would go round together,
+/// and the server do nothing while the client works. Other output ends the waiting.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: shared by the client and its calls.
