@@ -91,6 +91,19 @@ gyre::task<bool> try_to_add(gyre::postgres::transaction& tx, std::string name) {
 // clang-format on
 
 // clang-format off
+gyre::task<> fill_box(gyre::postgres::client& db, const std::vector<std::tuple<std::string, double>>& items) {
+  auto changed = co_await db.execute_many("insert into item (name, weight) values ($1, $2)", items);
+  gyre::postgres::batch work;
+  work.execute("delete from item where weight < $1", 0.1);
+  auto heaviest = work.query_optional<std::string>(
+      "select name from item where weight > 0 order by weight desc limit 1");
+  auto total = work.query_one<double>("select sum(weight) from item");
+  co_await db.execute_batch(work);
+  std::cout << changed.size() << ' ' << heaviest.get().value_or("none") << ' ' << total.get() << '\n';
+}
+// clang-format on
+
+// clang-format off
 gyre::task<double> total_weight(gyre::postgres::client& db) {
   double total = 0;
   auto items = db.stream<item>("select id, name, weight from item");
@@ -159,6 +172,9 @@ gyre::task<> run_all(gyre::postgres::client& db) {
   EXPECT_TRUE(was_added);
   co_await copy(db);
   EXPECT_NEAR(co_await total_weight(db), 0.4, 1e-9);
+  const std::vector<std::tuple<std::string, double>> items = {{"plate", 1.5}, {"pin", 0.05}};
+  co_await fill_box(db, items);
+  EXPECT_NEAR(co_await total_weight(db), 1.9, 1e-9);
   EXPECT_EQ(co_await slow_report(db), "too slow");
   auto both = gyre::when_all(follow_names(db), close_after_message(db));
   co_await std::move(both);

@@ -191,6 +191,39 @@ TEST_F(PostgresExamples, Querier) {
   run(stream_and_copy(database));
 }
 
+gyre::task<> change_many(gyre::postgres::querier& db) {
+  // clang-format off
+  std::vector<std::tuple<std::string, double>> weights = {{"bolt", 0.5}, {"nut", 0.2}};
+  auto changed =
+      co_await db.execute_many("update item set weight = $2 where name = $1", weights);
+  // clang-format on
+  EXPECT_EQ(changed, (std::vector<std::uint64_t>{1, 0}));
+}
+
+TEST_F(PostgresExamples, ExecuteMany) {
+  prepare("create table item (name text, weight float8); insert into item values ('bolt', 1)");
+  run(change_many(database));
+}
+
+// gyre/engines/postgres/batch.hpp
+gyre::task<> run_batch(gyre::postgres::querier& db) {
+  // clang-format off
+  gyre::postgres::batch work;
+  work.execute("update item set weight = weight * 2 where id = $1", 7);
+  auto names = work.query<std::string>("select name from item where weight > $1", 5);
+  co_await db.execute_batch(work);
+  std::cout << names.get().size() << '\n';
+  // clang-format on
+  EXPECT_EQ(names.get(), std::vector<std::string>{"nut"});
+}
+
+TEST_F(PostgresExamples, Batch) {
+  prepare(
+      "create table item (id int, name text, weight float8); insert into item values (7, 'nut', "
+      "3)");
+  run(run_batch(database));
+}
+
 // gyre/engines/postgres/transaction.hpp
 gyre::task<> move_money(gyre::postgres::client& db, int giver, int taker, int sum) {
   // clang-format off

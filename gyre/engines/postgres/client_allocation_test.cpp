@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <tuple>
 
 namespace postgres_allocation_test {
@@ -35,6 +37,27 @@ TEST_F(PostgresAllocation, RepeatedStatementsAllocateNothing) {
     const gyre::testing::allocation_count before;
     co_await call_many(db, 1000);
     EXPECT_EQ(before.allocations(), 0U);
+  }(*this));
+}
+
+task<std::uint64_t> allocations_of_batch(client& db, int size) {
+  const gyre::testing::allocation_count before;
+  const auto counts = co_await db.execute_many(
+      "select $1::int",
+      std::views::iota(0, size) | std::views::transform([](int id) { return id; }));
+  if (counts.size() != static_cast<std::size_t>(size)) ADD_FAILURE() << counts.size();
+  co_return before.allocations();
+}
+
+TEST_F(PostgresAllocation, AnExecutionOfABatchAllocatesNothing) {
+  run([](PostgresAllocation& test) -> task<> {
+    client db = test.connect();
+    // The first ones make buffers of the connection larger.
+    for (int round = 0; round < 3; ++round) co_await allocations_of_batch(db, 20'000);
+    const auto few = co_await allocations_of_batch(db, 5'000);
+    const auto many = co_await allocations_of_batch(db, 20'000);
+    EXPECT_LE(many, few + 100);
+    EXPECT_LT(few, 100U);
   }(*this));
 }
 

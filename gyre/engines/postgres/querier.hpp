@@ -16,7 +16,9 @@
 
 #include <gyre/engines/detail/kept_argument.hpp>
 #include <gyre/engines/postgres/argument_traits.hpp>
+#include <gyre/engines/postgres/batch.hpp>
 #include <gyre/engines/postgres/copy_writer.hpp>
+#include <gyre/engines/postgres/detail/batch_run.hpp>
 #include <gyre/engines/postgres/detail/bound_arguments.hpp>
 #include <gyre/engines/postgres/detail/copy_rows.hpp>
 #include <gyre/engines/postgres/detail/query_runner.hpp>
@@ -87,6 +89,40 @@ class querier {
   /// Executes several statements without arguments, separated by ';', as one transaction unless
   /// they contain statements of their own for that.
   task<> execute_script(std::string text) { return detail::run_script(runner_, std::move(text)); }
+
+  /// Executes the statements of a batch, which are sent together. They take effect together: if one
+  /// fails, those before it are undone and those after it skipped. On a client they are a
+  /// transaction, on a connection of its own; within a transaction they are a part of it, which then
+  /// fails as after any error. On a client or a session the batch may contain statements such as
+  /// BEGIN and COMMIT, which end what is undone together.
+  ///
+  /// Until its end a transaction and a session refuse other statements (std::logic_error). A batch
+  /// that is stopped or destroyed before its end has no effect, unless all of it was sent: then it
+  /// may take effect. The server's statement_timeout counts for each statement; to limit the whole
+  /// batch, await it in with_timeout().
+  ///
+  /// Lifetime: `work` must outlive the call, and must not be changed meanwhile; it can be executed
+  /// again.
+  /// Errors: batch_error for an error of the server; other errors of a statement name its index,
+  /// too. Rows of all statements together are limited by client_options::max_result.
+  task<> execute_batch(batch& work) { return detail::execute_items(runner_, work.items_); }
+  /// Executes a statement once for each row of arguments, as a batch (see execute_batch()), and
+  /// returns the number of rows that each execution has changed. `rows`: a range, or an
+  /// async_generator, of types of row_traits, which are sent as they are taken: in memory are some
+  /// 1 MiB of them, and 8 bytes for each number.
+  ///
+  ///     std::vector<std::tuple<std::string, double>> weights = {{"bolt", 0.5}, {"nut", 0.2}};
+  ///     auto changed =
+  ///         co_await db.execute_many("update item set weight = $2 where name = $1", weights);
+  ///
+  /// A generator must not use the same transaction or session. statement_options::timeout is the
+  /// server's limit of each execution.
+  /// Lifetime: rows that are no temporary must outlive the call.
+  template <class Rows>
+    requires detail::rows_to_copy<Rows>
+  [[nodiscard]] task<std::vector<std::uint64_t>> execute_many(statement text, Rows&& rows) {
+    return detail::execute_rows<Rows>(runner_, std::move(text), std::forward<Rows>(rows));
+  }
 
   /// Gives the rows of a statement as they come, so that a result may be larger than memory: a
   /// further batch of them is asked for when the one before is being read.

@@ -364,6 +364,11 @@ void connection_core::ping() {
 
 void connection_core::abandon(statement_request& request) noexcept {
   if (!request.is_in_flight_) return;
+  try {
+    fail_batch(request);
+  } catch (...) {
+    give_up(errc::connection_lost);
+  }
   request.is_in_flight_ = false;
   if (!request.is_cancelled_) --wanted_;
   const bool is_first = *front() == &request;
@@ -384,6 +389,52 @@ void connection_core::cancel(statement_request& request) noexcept {
   request.is_cancelled_ = true;
   --wanted_;
   update_cancelling();
+}
+
+// --- Batches ---
+
+void connection_core::begin_batch(statement_request& request,
+                                  std::span<const std::string_view> prefix) {
+  const std::uint64_t begin_position = write_request([&](message_writer& writer) {
+    for (const std::string_view each : prefix) {
+      writer.parse({}, each);
+      writer.bind_unnamed();
+      writer.execute({}, 0);
+    }
+  });
+  open_batch_ = &request;
+  fence();
+  start_flight(request, prefix.size(), enter(&request, begin_position));
+}
+
+void connection_core::append_to_batch(const statement_request& request,
+                                      std::span<const std::byte> messages) {
+  if (&request != open_batch_) return;
+  output().append(messages);
+  request_flush();
+}
+
+void connection_core::end_batch(const statement_request& request) {
+  if (&request != open_batch_) return;
+  message_writer(output()).sync();
+  close_batch();
+}
+
+void connection_core::fail_batch(const statement_request& request) {
+  if (&request != open_batch_) return;
+  message_writer writer(output());
+  writer.bind(
+      {}, "gyre_batch_was_given_up", [](io::buffer& values) { values.append(std::uint32_t{0}); },
+      std::as_bytes(std::span("\0", 2)));
+  writer.sync();
+  close_batch();
+}
+
+void connection_core::close_batch() noexcept {
+  open_batch_ = nullptr;
+  restart_reply_timeout();
+  request_flush();
+  unfence();
 }
 
 // --- COPY ---
@@ -450,6 +501,7 @@ void connection_core::connection_ended() noexcept {
   is_logged_in_ = false;
   is_paused_ = false;
   copy_ = copy_state::none;
+  open_batch_ = nullptr;
   wanted_ = 0;
   login_.reset();
   statements_.clear();
@@ -464,7 +516,7 @@ void connection_core::give_up(errc error, std::string_view text) noexcept {
 }
 
 bool connection_core::is_reply_due() const noexcept {
-  if (is_paused_ || copy_ == copy_state::in) return false;
+  if (is_paused_ || copy_ == copy_state::in || *front() == open_batch_) return false;
   return *front() == own_request_.get() || options_.reply_timeout > duration::zero();
 }
 
@@ -726,6 +778,7 @@ bool connection_core::take_ready(std::span<const std::byte> body, statement_requ
       status != transaction_status::failed) {
     return false;
   }
+  if (&request == open_batch_) return false;  // the server has not got its Sync
   if (options_.is_shared && status != transaction_status::idle) {
     give_up(errc::connection_lost,
             "a statement has left a transaction open on a connection that others share");
@@ -743,6 +796,10 @@ bool connection_core::take_ready(std::span<const std::byte> body, statement_requ
 
 // --- Cancelling ---
 
+void connection_core::unfence() noexcept {
+  if (cancel_ == cancel_state::none && open_batch_ == nullptr) lift_fence();
+}
+
 bool connection_core::is_unwanted(const statement_request* request) const noexcept {
   return request == dropped_request_.get() || request->is_cancelled_;
 }
@@ -758,7 +815,7 @@ void connection_core::update_cancelling() noexcept {
     if (cancel_ == cancel_state::none) return;
     cancel_ = cancel_state::none;
     cancel_timer_.cancel();
-    return lift_fence();
+    return unfence();
   }
   if (cancel_ == cancel_state::none) {
     cancel_ = cancel_state::delayed;
@@ -802,7 +859,7 @@ void connection_core::end_cancel_request(bool was_delivered) {
   }
   cancel_timer_.cancel();
   cancel_ = cancel_state::none;
-  if (!first_is_unwanted()) return lift_fence();
+  if (!first_is_unwanted()) return unfence();
   update_cancelling();
 }
 

@@ -142,6 +142,20 @@ class connection_core final : public engines::detail::pipeline {
   /// Cancels the statement, whose request remains in flight. No effect unless it is in flight.
   void cancel(statement_request& request) noexcept;
 
+  // --- Batches: executions that are appended in pieces, and share one Sync ---
+
+  /// Begins a request, which needs an admission. Until it is ended no other is admitted, and no
+  /// reply is due. `prefix`: as in execute_options. An exception leaves the admission.
+  void begin_batch(statement_request& request, std::span<const std::string_view> prefix);
+  /// Appends messages of Bind and Execute. The caller waits for writable() now and then. No effect
+  /// unless the request is an open batch, as after the end of the connection; so do the next two.
+  void append_to_batch(const statement_request& request, std::span<const std::byte> messages);
+  /// Ends the request with its Sync.
+  void end_batch(const statement_request& request);
+  /// Ends the request with a statement that the server refuses, so that nothing of it takes effect,
+  /// and its Sync.
+  void fail_batch(const statement_request& request);
+
   // --- COPY, of a request in flight ---
 
   /// Appends data of a COPY, after on_copy_in(). The caller waits for writable() now and then,
@@ -202,6 +216,8 @@ class connection_core final : public engines::detail::pipeline {
   bool take_ready(std::span<const std::byte> body, statement_request& request);
   void give_up(errc error, std::string_view text = {}) noexcept;
 
+  void close_batch() noexcept;
+  void unfence() noexcept;
   void try_again() noexcept;
   bool is_unwanted(const statement_request* request) const noexcept;
   bool first_is_unwanted() noexcept;
@@ -230,7 +246,9 @@ class connection_core final : public engines::detail::pipeline {
   std::unique_ptr<own_request> own_request_;
   std::unique_ptr<dropped_request> dropped_request_;
   copy_state copy_ = copy_state::none;  // the COPY of the first request in flight
-  std::size_t wanted_ = 0;              // requests in flight that somebody waits for
+  // The request that is a batch without its Sync, which is the last one in flight.
+  const statement_request* open_batch_ = nullptr;
+  std::size_t wanted_ = 0;  // requests in flight that somebody waits for
   cancel_state cancel_ = cancel_state::none;
   timer cancel_timer_;
   timer retry_timer_;  // runs after a refused login

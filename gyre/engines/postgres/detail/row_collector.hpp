@@ -32,6 +32,7 @@ class row_collector final : public row_sink {
     column_cursor columns(row, columns_);
     rows_.push_back(row_traits<Row>::read(columns));
   }
+  std::vector<Row>& rows() noexcept { return rows_; }
   std::vector<Row> take() noexcept { return std::exchange(rows_, {}); }
 
  private:
@@ -53,10 +54,11 @@ class single_row final : public row_sink {
     column_cursor columns(row, columns_);
     row_.emplace(row_traits<Row>::read(columns));
   }
-  std::optional<Row> take(const statement& text) {
+  std::optional<Row>& get(const statement& text) {
     if (count_ > 1) throw_too_many_rows(text);
-    return std::move(row_);
+    return row_;
   }
+  std::optional<Row> take(const statement& text) { return std::move(get(text)); }
 
  private:
   std::span<const column_description> columns_;

@@ -45,6 +45,9 @@ class statement_reply : public statement_request {
   bool is_rollback() const noexcept { return is_rollback_; }
   const std::optional<server_message>& server_failure() const noexcept { return failure_; }
 
+  /// Whether there is an error of the connection or of a row.
+  bool has_error() const noexcept { return error_ != nullptr; }
+
   /// After the end: throws the error of the connection, of the server, or of a row. With
   /// `has_limit`, a cancelled statement is one that exceeded its time.
   void throw_if_failed(std::string_view text, bool has_limit = false) const;

@@ -93,6 +93,15 @@ transaction_state::shared transaction_state::savepoint() {
   }
 }
 
+std::optional<duration> transaction_state::limit_of(const statement& text) const noexcept {
+  return text.options().timeout ? text.options().timeout : statement_timeout_;
+}
+
+bool transaction_state::has_limit(const statement& text) const noexcept {
+  const duration client_limit = lease_->client().options().statement_timeout;
+  return limit_of(text).value_or(client_limit) != duration::max();
+}
+
 std::string transaction_state::next_name(std::string_view kind) {
   return std::string(kind) + std::to_string(++lease_->names);
 }
@@ -107,6 +116,10 @@ void transaction_state::require_usable() const {
   if (lease_->has_open_copy) {
     throw std::logic_error(
         "gyre::postgres::querier: a COPY is under way on the connection; finish it first");
+  }
+  if (lease_->has_open_batch) {
+    throw std::logic_error(
+        "gyre::postgres::querier: a batch is under way on the connection; wait for its end first");
   }
   lease_->require_connected();
 }
@@ -125,8 +138,7 @@ void transaction_state::end() noexcept {
 
 task<std::uint64_t> transaction_state::run(const statement& text, const argument_list& arguments,
                                            row_sink& rows) {
-  std::optional<duration> own = text.options().timeout;
-  if (!own) own = statement_timeout_;
+  const std::optional<duration> own = limit_of(text);
   const duration limit = own.value_or(lease_->client().options().statement_timeout);
   if (limit == duration::max()) return run_unlimited(text, arguments, rows, own);
   return with_timeout(run_unlimited(text, arguments, rows, own), limit);

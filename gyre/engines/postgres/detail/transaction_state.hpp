@@ -51,6 +51,7 @@ class connection_lease {
   bool is_limit_known = true;
   std::size_t depth = 0;  // the depth of the savepoints
   bool has_open_copy = false;
+  bool has_open_batch = false;
   std::uint64_t names = 0;
 
  private:
@@ -114,6 +115,10 @@ class transaction_state final : public query_runner,
   void require_usable() const;
   /// Sends the limit of statements in front of the next one, unless the server has it.
   void set_limit(std::optional<duration> limit);
+  /// The limit for set_limit() that a statement has here.
+  std::optional<duration> limit_of(const statement& text) const noexcept;
+  /// Whether the server limits the time of the statement.
+  bool has_limit(const statement& text) const noexcept;
   std::string next_name(std::string_view kind);
 
  private:
