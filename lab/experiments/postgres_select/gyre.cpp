@@ -5,6 +5,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
+#include <lab/experiments/postgres_select/gyre_options.hpp>
 #include <lab/experiments/postgres_select/workload.hpp>
 #include <lab/harness/gyre_io.hpp>
 
@@ -24,12 +25,7 @@ class gyre_client {
 
   static void serve(const server_address& server, std::span<caller> callers) {
     gyre::loop loop({.io = lab::contender_io});
-    gyre::postgres::client_options options;
-    options.server = "unix:" + server.host + "/.s.PGSQL.5432";
-    options.user = server.user;
-    options.database = server.database;
-    options.max_shared = server.connections;
-    gyre::postgres::client db(loop, options);
+    gyre::postgres::client db(loop, lab::postgres::gyre_options(server));
     std::size_t running = callers.size();
     for (caller& each : callers) gyre::spawn(loop, call(db, each, running, loop));
     loop.run();
