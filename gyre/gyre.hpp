@@ -8,6 +8,7 @@
 #include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/constant_time_equal.hpp>
 #include <gyre/base/duration.hpp>
 #include <gyre/base/endian.hpp>
 #include <gyre/base/error.hpp>

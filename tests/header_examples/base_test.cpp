@@ -52,6 +52,17 @@ TEST(BaseExamples, HistogramTellsQuantiles) {
   EXPECT_EQ(high, std::chrono::nanoseconds(20));
 }
 
+// gyre/base/constant_time_equal.hpp
+TEST(BaseExamples, ConstantTimeEqualRefusesOtherTexts) {
+  const auto is_refused = [secret = std::string("secret")](std::string_view text) {
+    const auto refuse = [] { return true; };
+    if (!gyre::constant_time_equal(secret, text)) return refuse();
+    return false;
+  };
+  EXPECT_TRUE(is_refused("secre7"));
+  EXPECT_FALSE(is_refused("secret"));
+}
+
 // gyre/base/move_only_any.hpp
 TEST(BaseExamples, MoveOnlyAnyHoldsAUniquePtr) {
   int used = 0;
