@@ -51,7 +51,8 @@ struct route_match {
 ///
 /// The most specific pattern wins, compared from left to right: a literal before {name} before
 /// {name...}. If it has no handler for the method, a less specific pattern may have one. A handler
-/// for GET also handles HEAD, unless HEAD has its own.
+/// for GET also handles HEAD, unless HEAD has its own. A handler for any method handles those that
+/// have none at the same pattern.
 ///
 /// Paths are split before they are decoded, so an encoded '/' never splits. A path with a segment
 /// that is malformed or decodes to "." or ".." matches nothing: the outcome is not_found. An empty
@@ -64,7 +65,7 @@ struct route_match {
 /// - has a malformed parameter ("{}", "{a}b", "{a...}/b"),
 /// - has two parameters with the same name,
 /// - has more than route_parameters::max_count parameters or 64 segments,
-/// - exists already for the method,
+/// - exists already for the method, or twice for any method,
 /// - or names a parameter differently from an earlier pattern at the same position.
 /// Complexity: find() allocates nothing. It is linear in the size of the path for any input,
 /// because it compares the path with each pattern at most once, and usually with one.
@@ -75,7 +76,8 @@ class basic_router {
   void add(method request_method, std::string_view pattern, Handler handler) {
     add_for({request_method}, pattern, std::move(handler));
   }
-  /// Adds a handler for all methods, including unknown ones.
+  /// Adds a handler for any method, including unknown ones, that has no handler of its own at this
+  /// pattern.
   void add(std::string_view pattern, Handler handler) {
     add_for(method_set::all(), pattern, std::move(handler));
   }

@@ -151,6 +151,23 @@ TEST(Router, OneHandlerMayServeSeveralMethods) {
   EXPECT_EQ(found(routes, "/some", method::get), "none");
 }
 
+TEST(Router, AHandlerForAnyMethodLeavesOthersTheirs) {
+  for (const bool any_first : {true, false}) {
+    router routes;
+    if (any_first) routes.add("/a", "any");
+    routes.add(method::get, "/a", "get");
+    routes.add(method::options, "/a", "options");
+    if (!any_first) routes.add("/a", "any");
+    EXPECT_EQ(found(routes, "/a", method::get), "get");
+    EXPECT_EQ(found(routes, "/a", method::head), "get");
+    EXPECT_EQ(found(routes, "/a", method::options), "options");
+    EXPECT_EQ(found(routes, "/a", method::post), "any");
+    EXPECT_EQ(found(routes, "/a", method::other), "any");
+    EXPECT_THROW(routes.add("/a", "again"), std::invalid_argument);
+    EXPECT_THROW(routes.add(method::get, "/a", "again"), std::invalid_argument);
+  }
+}
+
 TEST(Router, BadPatternsAreQuoted) {
   router routes = all_for_get({"/a/{x}", "/b/{r...}"});
   std::string many, deep;

@@ -147,6 +147,10 @@ void route_tree::check(method_set methods, std::string_view pattern,
     table = parent->own_table;
   }
   if (table == none) return;
+  if (methods == method_set::all()) {
+    if (tables_[table].any_method != none) refuse(pattern, "is there already for any method");
+    return;
+  }
   for (std::size_t i = 0; i != method_count; ++i) {
     const auto each = static_cast<method>(i);
     if (!methods.contains(each) || !tables_[table].methods.contains(each)) continue;
@@ -190,6 +194,10 @@ void route_tree::insert(method_set methods, std::span<const segment> segments,
   if (table == none) {
     tables_.emplace_back();
     table = static_cast<std::uint32_t>(tables_.size() - 1);
+  }
+  if (methods == method_set::all()) {
+    tables_[table].any_method = handler;
+    return;
   }
   tables_[table].methods.add(methods);
   for (std::size_t i = 0; i != method_count; ++i) {
@@ -248,6 +256,7 @@ void route_tree::match_table(search& state, std::uint32_t table) const noexcept 
   if (state.match.handler == none && state.request_method == method::head) {
     state.match.handler = handler_of(method::get);
   }
+  if (state.match.handler == none) state.match.handler = all.any_method;
   if (state.match.handler != none) return;
   state.match.allowed.add(all.methods);
   state.match.allowed.add(method::options);

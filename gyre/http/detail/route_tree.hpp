@@ -25,6 +25,7 @@ class route_tree {
     method_set allowed = {};  // methods of the path if `handler` is none
   };
 
+  // method_set::all() stands for the methods without a handler of their own at the pattern.
   void add(method_set methods, std::string_view pattern, std::uint32_t handler);
   result find(method request_method, std::string_view path,
               route_parameters& parameters) const noexcept;
@@ -35,7 +36,8 @@ class route_tree {
   // The handlers, by method, of the patterns that end at a node.
   struct handler_table {
     std::array<std::uint32_t, method_count> handlers = no_handlers();
-    method_set methods = {};
+    std::uint32_t any_method = none;  // for the methods without a handler of their own
+    method_set methods = {};          // those with a handler of their own
 
     static constexpr std::array<std::uint32_t, method_count> no_handlers() {
       std::array<std::uint32_t, method_count> all{};
