@@ -73,7 +73,9 @@
 #include <gyre/http/request.hpp>
 #include <gyre/http/request_target.hpp>
 #include <gyre/http/response.hpp>
+#include <gyre/http/route_group.hpp>
 #include <gyre/http/route_parameters.hpp>
+#include <gyre/http/route_verbs.hpp>
 #include <gyre/http/router.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/server_options.hpp>

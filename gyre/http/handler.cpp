@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/handler.hpp>
 
+#include <gyre/http/detail/exchange.hpp>
 #include <gyre/task/from_callback.hpp>
 
+#include <exception>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -31,7 +34,20 @@ task<response> handler::operator()(request& request) {
 
 task<response> next_handler::operator()(request& request) const {
   if (rest_.empty()) return (*last_)(request);
-  return rest_.front()(request, next_handler(rest_.subspan(1), *last_));
+  return (*rest_.front())(request, next_handler(rest_.subspan(1), *last_));
+}
+
+task<response> next_handler::respond(request& request) const {
+  std::exception_ptr error;
+  try {
+    task<response> rest = (*this)(request);
+    co_return co_await std::move(rest);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::optional<response> result = request.owner_->response_to(error);
+  if (!result) std::rethrow_exception(std::move(error));
+  co_return std::move(*result);
 }
 
 }  // namespace gyre::http

@@ -107,14 +107,20 @@ class handler {
 class next_handler {
  public:
   task<response> operator()(request& request) const;
+  /// Calls the rest like operator(), and returns the response that the server would send for an
+  /// exception, after it was reported to server::on_error() if need be. So a middleware that adds
+  /// fields adds them to the responses to errors, too.
+  ///
+  /// Errors: the await throws the exception of a handler whose client has left.
+  task<response> respond(request& request) const;
 
  private:
   friend detail::exchange;
-  next_handler(std::span<move_only_function<task<response>(request&, next_handler)>> rest,
-               handler& last) noexcept
+  using function = move_only_function<task<response>(request&, next_handler)>;
+  next_handler(std::span<function* const> rest, handler& last) noexcept
       : rest_(rest), last_(&last) {}
 
-  std::span<move_only_function<task<response>(request&, next_handler)>> rest_;
+  std::span<function* const> rest_;
   handler* last_;
 };
 

@@ -32,6 +32,8 @@ class tcp_connection;
 
 namespace gyre::http {
 
+class next_handler;
+
 namespace detail {
 class exchange;
 }  // namespace detail
@@ -107,6 +109,7 @@ class request {
 
  private:
   friend detail::exchange;
+  friend next_handler;
   explicit request(detail::exchange& owner) noexcept : owner_(&owner) {}
 
   detail::exchange* owner_;

@@ -15,15 +15,18 @@ server::server(std::vector<event_loop*> loops, server_options options)
     : core_(std::make_shared<detail::server_core>(std::move(loops), std::move(options))) {}
 server::~server() { core_->disconnect(); }
 
-server& server::route(method method, std::string_view pattern, handler function,
-                      route_options options) {
-  core_->add(method, pattern, std::move(function), options);
+server& server::add_route(method_set methods, std::string_view pattern, handler function,
+                          route_options options) {
+  core_->add(core_->root_scope(), methods, pattern, std::move(function), options);
   return *this;
 }
 
+route_group server::group(std::string_view prefix) {
+  return route_group(core_, core_->add_scope(core_->root_scope(), prefix));
+}
+
 server& server::use(middleware layer) {
-  if (core_->started) throw std::logic_error("http::server: use() comes before start()");
-  core_->add(std::move(layer));
+  core_->add(core_->root_scope(), std::move(layer));
   return *this;
 }
 

@@ -11,6 +11,8 @@
 #include <gyre/base/duration.hpp>
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/handler.hpp>
+#include <gyre/http/route_group.hpp>
+#include <gyre/http/route_verbs.hpp>
 #include <gyre/http/server_options.hpp>
 #include <gyre/net/tcp_server.hpp>
 
@@ -49,7 +51,8 @@ struct server_metrics {
 /// (docs/design/http.md).
 ///
 /// Routes have literal segments, `{name}`, and `{rest...}` at the end; if several match, the one
-/// with the earlier literal segment wins. The handler of GET also handles HEAD. The server itself
+/// with the earlier literal segment wins. The handler of GET also handles HEAD. route_verbs has
+/// get(), post() and the other functions that add routes. The server itself
 /// responds to OPTIONS with the methods of the path, to a method without a handler with 405 and
 /// Allow, and to an unknown path with 404. If a handler throws an http_error, its status is sent;
 /// after any other exception, 500 is sent and on_error() is called.
@@ -60,10 +63,10 @@ struct server_metrics {
 /// anything that handlers use: until it completes, coroutines of handlers may run.
 /// Errors: constructors, listen() and start() throw what those of tcp_server throw. Adding a route
 /// throws std::invalid_argument for a malformed or repeated pattern. After start(), adding a route,
-/// use(), on_error() and on_access() throw std::logic_error.
+/// group(), use(), on_error() and on_access() throw std::logic_error.
 /// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send per
 /// request, or per batch of pipelined requests; memory of requests is reused.
-class server {
+class server : public route_verbs<server> {
  public:
   explicit server(event_loop& loop, server_options options = {});
   template <loop_group Group>
@@ -93,24 +96,8 @@ class server {
   server& operator=(const server&) = delete;
   ~server();
 
-  server& get(std::string_view pattern, handler function, route_options options = {}) {
-    return route(method::get, pattern, std::move(function), options);
-  }
-  server& post(std::string_view pattern, handler function, route_options options = {}) {
-    return route(method::post, pattern, std::move(function), options);
-  }
-  server& put(std::string_view pattern, handler function, route_options options = {}) {
-    return route(method::put, pattern, std::move(function), options);
-  }
-  server& patch(std::string_view pattern, handler function, route_options options = {}) {
-    return route(method::patch, pattern, std::move(function), options);
-  }
-  // NOLINTNEXTLINE(readability-identifier-naming): a keyword otherwise
-  server& delete_(std::string_view pattern, handler function, route_options options = {}) {
-    return route(method::delete_, pattern, std::move(function), options);
-  }
-  server& route(method method, std::string_view pattern, handler function,
-                route_options options = {});
+  /// Makes a group of routes whose patterns begin with `prefix`, with middleware of their own.
+  [[nodiscard]] route_group group(std::string_view prefix);
   /// Calls `middleware` for each request. The middleware added first is the outermost. It is also
   /// called for requests without a route, after their whole body was read.
   server& use(middleware middleware);
@@ -158,6 +145,9 @@ class server {
   [[nodiscard]] server_metrics metrics() const noexcept;
 
  private:
+  friend route_verbs;
+  server& add_route(method_set methods, std::string_view pattern, handler function,
+                    route_options options);
   static void expire_stop(const std::weak_ptr<detail::server_core>& stopping) noexcept;
 
   std::shared_ptr<detail::server_core> core_;

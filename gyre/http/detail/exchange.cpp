@@ -94,9 +94,13 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   }
 
   if (shard_->core().access_handler) start_time_ = shard_->loop().now();
-  route_ = shard_->core().find(request_.method_, request_.path_, match_);
+  const chosen_route chosen = shard_->core().find(request_, match_);
+  route_ = chosen.route;
+  middlewares_ = chosen.middlewares;
   if (!shard_->core().serves_host(request_.host_, connection.tcp())) {
+    // No middleware, because one could respond in place of the misdirected route.
     route_ = &shard_->core().misdirected();
+    middlewares_ = {};
   }
   // A peer that has requested the close sends no more, so that its FIN need not be awaited.
   keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
@@ -127,12 +131,8 @@ void exchange::run() {
   event_loop& loop = shard_->loop();
   try {
     handler& target = route_->serve;
-    // Requests for other hosts skip the middleware, which could respond in place of the misdirected
-    // route.
-    if (!shard_->core().middlewares.empty() && route_ != &shard_->core().misdirected())
-        [[unlikely]] {
-      handler_.emplace(*this, loop,
-                       through_middleware(next_handler(shard_->core().middlewares, target)));
+    if (!middlewares_.empty()) [[unlikely]] {
+      handler_.emplace(*this, loop, through_middleware(next_handler(middlewares_, target)));
     } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
       return respond((*ordinary)(request_));
     } else if (auto* coroutine = std::get_if<handler::coroutine>(&target.function_)) {
@@ -181,36 +181,43 @@ void exchange::conclude() noexcept {
 void exchange::conclude_handler() noexcept {
   if (std::exception_ptr error = handler_->take_error()) {
     handler_.reset();
-    return respond_with(std::move(error));
+    return respond_with(error);
   }
   response result = handler_->take_result();
   handler_.reset();
   respond(std::move(result));
 }
 
-void exchange::respond_with(std::exception_ptr error) noexcept {
+void exchange::respond_with(const std::exception_ptr& error) noexcept {
+  std::optional<response> result = response_to(error);
+  if (!result) return abandon();
+  respond(std::move(*result));
+}
+
+// Returns the response to a request whose handler has thrown `error`, after it was reported if the
+// program has caused it. Returns nothing if the client has left.
+std::optional<response> exchange::response_to(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const http_error& failure) {
     try {
-      return respond(response::text(std::string(failure.what()) + "\n", failure.status()));
+      return response::text(std::string(failure.what()) + "\n", failure.status());
     } catch (...) {  // no memory for the text
-      return respond(response(failure.status()));
+      return response(failure.status());
     }
   } catch (const std::system_error& failure) {
     // The handler did not catch the error of reading the body.
     if (failure.code().category() == http_category()) {
       close_connection();
-      const auto code =
-          static_cast<status>(status_code_of(static_cast<errc>(failure.code().value())));
-      return respond(response(code));
+      return response(
+          static_cast<status>(status_code_of(static_cast<errc>(failure.code().value()))));
     }
     // NOLINTNEXTLINE(bugprone-empty-catch): the exception is reported below
   } catch (...) {
   }
-  if (client_has_left()) return abandon();
+  if (client_has_left()) return std::nullopt;
   report(error);
-  respond(response(status::internal_server_error));
+  return response(status::internal_server_error);
 }
 
 // Whether the connection has failed or ended, or the handler's stop was requested after the

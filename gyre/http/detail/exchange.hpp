@@ -82,6 +82,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   [[nodiscard]] bool is_reusable() const noexcept { return !stop_source_.stop_requested(); }
 
  private:
+  friend http::next_handler;
   friend http::request;
   friend http::body_writer;
   friend http::upgraded_connection;
@@ -109,7 +110,8 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
     exchange& owner_;
   };
 
-  void respond_with(std::exception_ptr error) noexcept;
+  void respond_with(const std::exception_ptr& error) noexcept;
+  std::optional<response> response_to(const std::exception_ptr& error) noexcept;
   void respond(response result) noexcept;
   void send(response& result);
   void replace_unsendable(response& result);
@@ -151,6 +153,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   message_writer writer_;
   route_match<std::unique_ptr<server_route>> match_;
   server_route* route_ = nullptr;
+  std::span<middleware* const> middlewares_;
   std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
   http::status status_ = http::status::ok;

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -26,6 +27,17 @@ namespace {
 
 // The server's own handlers read no body. With `streamed_body` they respond before the body comes.
 constexpr route_options without_body{.streamed_body = true};
+
+// The parameter that stands for the path after the prefix of a group. It is not for handlers.
+constexpr std::string_view path_below_prefix = "*";
+
+method first_of(method_set methods) noexcept {
+  for (auto each = method::get; each != method::other;
+       each = static_cast<method>(static_cast<std::uint8_t>(each) + 1)) {
+    if (each != method::options && methods.contains(each)) return each;
+  }
+  return methods.contains(method::other) ? method::other : method::options;
+}
 
 server_options with_checked_limits(server_options settings) {
   if (settings.limits.pipelined == 0) {
@@ -110,6 +122,7 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
                    }),
                    without_body},
       hosts_(options.hosts) {
+  scopes_.push_back(std::make_unique<route_scope>());
   for (event_loop* const each : loops)
     shards.push_back(std::make_unique<server_shard>(*this, *each));
   tcp.emplace(std::move(loops), options.tcp);
@@ -138,35 +151,100 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
   return *shards.front();
 }
 
+route_scope& server_core::add_scope(const route_scope& parent, std::string_view prefix) {
+  if (started) throw std::logic_error("http::server: group() comes before start()");
+  if (!prefix.empty() && (!prefix.starts_with('/') || prefix.ends_with('/'))) {
+    throw std::invalid_argument("http::server: the prefix '" + std::string(prefix) +
+                                "' of a group must begin with '/', and not end with it");
+  }
+  auto scope = std::make_unique<route_scope>(
+      route_scope{.parent = &parent, .prefix = parent.prefix + std::string(prefix)});
+  const bool is_known =
+      std::ranges::any_of(scopes_, [&](const auto& each) { return each->prefix == scope->prefix; });
+  scopes_.reserve(scopes_.size() + 1);
+  if (!is_known) {
+    scopes_by_path_.add(scope->prefix + "/{" + std::string(path_below_prefix) + "...}",
+                        scope.get());
+    scopes_by_path_.add(scope->prefix, scope.get());
+  }
+  scope->middlewares = parent.middlewares;
+  scopes_.push_back(std::move(scope));  // reserved: cannot throw
+  return *scopes_.back();
+}
+
 // From now on the server's own routes get whole bodies, because a middleware may respond in place
 // of them, and read the body.
-void server_core::add(middleware middleware) {
-  middlewares.push_back(std::move(middleware));
+void server_core::add(route_scope& scope, middleware layer) {
+  if (started) throw std::logic_error("http::server: use() comes before start()");
+  scope.own.push_back(std::move(layer));
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
+  for (const auto& each : scopes_) {
+    each->middlewares =
+        each->parent != nullptr ? each->parent->middlewares : std::vector<middleware*>();
+    for (middleware& own : each->own) each->middlewares.push_back(&own);
+  }
 }
 
-void server_core::add(method method, std::string_view pattern, handler function,
-                      route_options route) {
+void server_core::add(const route_scope& scope, method_set methods, std::string_view pattern,
+                      handler function, route_options route) {
   if (started) throw std::logic_error("http::server: routes are added before start()");
+  if (!pattern.empty() && !pattern.starts_with('/')) {
+    throw std::invalid_argument("http::server: the pattern '" + std::string(pattern) +
+                                "' of a route must begin with '/'");
+  }
   auto entry = std::make_unique<server_route>(
-      server_route{std::move(function), route, std::string(pattern)});
-  routes_.add(method, pattern, std::move(entry));
-  methods_.add({method, http::method::options});
-  if (method == http::method::get) methods_.add(http::method::head);
+      server_route{std::move(function), route, scope.prefix + std::string(pattern), &scope});
+  const std::string& whole_pattern = entry->pattern;
+  if (methods == method_set::all()) {
+    routes_.add(whole_pattern, std::move(entry));
+  } else {
+    routes_.add_for(methods, whole_pattern, std::move(entry));
+  }
+  methods_.add(methods);
+  methods_.add(method::options);
+  if (methods.contains(method::get)) methods_.add(method::head);
 }
 
-server_route* server_core::find(method method, std::string_view path,
-                                route_match<std::unique_ptr<server_route>>& match) noexcept {
-  routes_.find(method, path, match);
+chosen_route server_core::find(const request& request,
+                               route_match<std::unique_ptr<server_route>>& match) noexcept {
+  routes_.find(request.method(), request.path(), match);
   switch (match.outcome) {
-    case route_outcome::found: return match.handler->get();
-    case route_outcome::options: return &options_;
-    case route_outcome::not_allowed: return &not_allowed_;
+    case route_outcome::found: {
+      server_route* const route = match.handler->get();
+      return {route, route->scope->middlewares};
+    }
+    case route_outcome::options: return {&options_, scope_of_refused(request, match).middlewares};
+    case route_outcome::not_allowed:
+      return {&not_allowed_, scope_of_refused(request, match).middlewares};
     case route_outcome::not_found: break;
   }
-  if (method != http::method::options || path != "*") return &not_found_;
+  if (request.method() != method::options || request.path() != "*") {
+    return {&not_found_, scope_of_refused(request, match).middlewares};
+  }
   match.allowed = methods_;
-  return &options_;
+  return {&options_, root_scope().middlewares};
+}
+
+// Returns the scope of a request without a route. If its path has routes, this is the scope of one
+// of them: in a preflight request of CORS, of the route for the method that will follow. Otherwise
+// it is the scope with the longest prefix of the path. Stores the parameters of the pattern in
+// `match`.
+const route_scope& server_core::scope_of_refused(
+    const request& request, route_match<std::unique_ptr<server_route>>& match) const noexcept {
+  if (scopes_.size() == 1) return *scopes_.front();
+  if (!match.allowed.empty()) {
+    const auto preflighted = request.field("Access-Control-Request-Method");
+    method wanted = method_of(preflighted.value_or(""));
+    if (!match.allowed.contains(wanted)) wanted = first_of(match.allowed);
+    const auto route = routes_.find(wanted, request.path());
+    match.parameters = route.parameters;
+    return route ? *(*route.handler)->scope : *scopes_.front();
+  }
+  const auto scope = scopes_by_path_.find(method::get, request.path());
+  if (!scope) return *scopes_.front();
+  match.parameters = scope.parameters;
+  if (match.parameters.raw(path_below_prefix).data() != nullptr) match.parameters.pop();
+  return **scope.handler;
 }
 
 bool server_core::serves_host(std::string_view authority,

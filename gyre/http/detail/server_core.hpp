@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,11 +35,26 @@ class exchange;
 class server_connection;
 class server_core;
 
+/// The middleware of a server, or of a group of its routes.
+struct route_scope {
+  const route_scope* parent;  // null for the scope of the whole server
+  std::string prefix;         // that of `parent` included
+  std::vector<middleware> own = {};
+  std::vector<middleware*> middlewares = {};  // of all scopes around it, and its own
+};
+
 /// A handler, with the options and the pattern of its route.
 struct server_route {
   handler serve;
   route_options options = {};
   std::string pattern = "(no route)";
+  const route_scope* scope = nullptr;
+};
+
+/// The route of a request, and the middleware around its handler.
+struct chosen_route {
+  server_route* route;
+  std::span<middleware* const> middlewares;
 };
 
 /// The part of a server on one loop, which the server's connections on that loop share.
@@ -96,8 +112,12 @@ class server_core : public std::enable_shared_from_this<server_core> {
  public:
   server_core(std::vector<event_loop*> loops, server_options settings);
 
-  void add(middleware middleware);
-  void add(method method, std::string_view pattern, handler function, route_options route);
+  // http::route_group documents these functions.
+  route_scope& root_scope() noexcept { return *scopes_.front(); }
+  route_scope& add_scope(const route_scope& parent, std::string_view prefix);
+  void add(route_scope& scope, middleware middleware);
+  void add(const route_scope& scope, method_set methods, std::string_view pattern, handler function,
+           route_options route);
   void start();
   // http::server documents stop().
   void stop(duration timeout, move_only_function<void()> callback);
@@ -114,8 +134,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   server_route& misdirected() noexcept { return misdirected_; }
   /// Returns the route of a request: one that was added, or one of the server for 404, 405 or
   /// OPTIONS.
-  server_route* find(method method, std::string_view path,
-                     route_match<std::unique_ptr<server_route>>& match) noexcept;
+  chosen_route find(const request& request,
+                    route_match<std::unique_ptr<server_route>>& match) noexcept;
   /// Reports an error of a handler, by `error_handler` or on stderr.
   void report(const request& request, const std::exception_ptr& error) noexcept;
 
@@ -127,7 +147,6 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
   const server_options options;
   const detail::head_limits head_limits;
-  std::vector<middleware> middlewares;
   move_only_function<void(const request&, std::exception_ptr)> error_handler;
   move_only_function<void(const access_record&)> access_handler;
   std::vector<std::unique_ptr<server_shard>> shards;
@@ -137,12 +156,16 @@ class server_core : public std::enable_shared_from_this<server_core> {
  private:
   class activity;
 
+  const route_scope& scope_of_refused(
+      const request& request, route_match<std::unique_ptr<server_route>>& match) const noexcept;
   void on_tcp_stopped();
   void finish_stop();
   bool may_print_error(steady_time time);
 
   basic_router<std::unique_ptr<server_route>> routes_;
-  method_set methods_;  // the methods of all routes
+  method_set methods_;                                // the methods of all routes
+  std::vector<std::unique_ptr<route_scope>> scopes_;  // parents before their children
+  basic_router<const route_scope*> scopes_by_path_;   // of requests without a route
   server_route not_found_;
   server_route not_allowed_;
   server_route options_;
