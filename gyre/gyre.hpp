@@ -61,11 +61,15 @@
 #include <gyre/http/form.hpp>
 #include <gyre/http/format_error.hpp>
 #include <gyre/http/handler.hpp>
+#include <gyre/http/json_error.hpp>
+#include <gyre/http/json_traits.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/method.hpp>
 #include <gyre/http/metrics_text.hpp>
 #include <gyre/http/multipart.hpp>
 #include <gyre/http/multipart_writer.hpp>
+#include <gyre/http/parameter_error.hpp>
+#include <gyre/http/parameter_traits.hpp>
 #include <gyre/http/percent_encoding.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/http/query.hpp>

@@ -115,6 +115,12 @@ bool media_type::is(std::string_view type_and_subtype) const noexcept {
          detail::equals_ignoring_case(type_and_subtype, subtype_);
 }
 
+bool media_type::has_suffix(std::string_view suffix) const noexcept {
+  const std::size_t plus = subtype_.rfind('+');
+  return plus != std::string_view::npos && plus != 0 &&
+         detail::equals_ignoring_case(subtype_.substr(plus + 1), suffix);
+}
+
 std::optional<std::string> media_type::parameter(std::string_view name) const {
   for (std::string_view rest = parameters_; !rest.empty();) {
     const auto next = detail::take_parameter(rest);

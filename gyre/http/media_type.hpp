@@ -29,6 +29,9 @@ class media_type {
   [[nodiscard]] std::string_view subtype() const noexcept { return subtype_; }
   /// Whether the type and subtype are these, such as "text/html", in any case; ignores parameters.
   [[nodiscard]] bool is(std::string_view type_and_subtype) const noexcept;
+  /// Whether the subtype ends in this suffix, such as "json" in "application/problem+json", in any
+  /// case (RFC 6838, 4.2.8).
+  [[nodiscard]] bool has_suffix(std::string_view suffix) const noexcept;
   /// The unquoted value of the parameter with this name, in any case.
   [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const;
 

@@ -42,6 +42,14 @@ TEST(MediaType, ParametersMayBeEmpty) {
   EXPECT_EQ(type->parameter("a"), ";");
 }
 
+TEST(MediaType, HasASuffix) {
+  EXPECT_TRUE(media_type::parse("application/problem+JSON; a=b")->has_suffix("json"));
+  EXPECT_TRUE(media_type::parse("a/b+c+json")->has_suffix("json"));
+  for (const char* each : {"application/json", "a/+json", "a/b+jsonp", "a/json+xml", "a/b+"}) {
+    EXPECT_FALSE(media_type::parse(each)->has_suffix("json")) << each;
+  }
+}
+
 TEST(MediaType, MalformedOnesAreRefused) {
   for (const std::string_view each : {"",
                                       "text",

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/request.hpp>
 
+#include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/media_type.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace gyre::http {
 
@@ -20,6 +26,35 @@ std::string request::param(std::string_view name) const {
 
 std::string_view request::raw_param(std::string_view name) const noexcept {
   return owner_->match_.parameters.raw(name);
+}
+
+std::string request::known_param(std::string_view name) const {
+  std::optional<std::string> value = owner_->match_.parameters.get(name);
+  if (!value) {
+    throw std::logic_error("http::request::param: the pattern of the route has no '" +
+                           std::string(name) + '\'');
+  }
+  return *std::move(value);
+}
+
+std::string_view request::checked_json() const {
+  if (owner_->body_.is_streamed()) {
+    throw std::logic_error("http::request::json: the route has streamed_body: see route_options");
+  }
+  const auto type = media_type::parse(field("Content-Type").value_or(""));
+  const bool is_json = type && (type->is("application/json") || type->has_suffix("json"));
+  if (!is_json) {
+    throw http_error(status::unsupported_media_type, "The body must be of type application/json.");
+  }
+  const auto charset = type->parameter("charset");
+  if (charset && !detail::equals_lower(*charset, "utf-8")) {
+    throw http_error(status::unsupported_media_type, "The body must be in UTF-8.");
+  }
+  const auto coding = field("Content-Encoding");
+  if (coding && !detail::equals_lower(*coding, "identity")) {
+    throw http_error(status::unsupported_media_type, "The body must not be compressed.");
+  }
+  return body_;
 }
 
 method_set request::allowed_methods() const noexcept { return owner_->match_.allowed; }

@@ -2,14 +2,20 @@
 // request: a request that a server has received.
 //
 //     server.get("/users/{id}", [](gyre::http::request& request) {
-//       auto page = request.query().get("page").value_or("1");
-//       return gyre::http::response::text(find_user(request.param("id"), page));
+//       const auto id = request.param<std::uint64_t>("id");  // 400 unless it is a number
+//       const int page = request.query<int>("page", 1);
+//       return gyre::http::response::text(find_user(id, page));
 //     });
 #pragma once
 
+#include <gyre/base/move_only_any.hpp>
+#include <gyre/http/detail/parse_parameter.hpp>
+#include <gyre/http/detail/read_json.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/fields.hpp>
+#include <gyre/http/json_traits.hpp>
 #include <gyre/http/method.hpp>
+#include <gyre/http/parameter_traits.hpp>
 #include <gyre/http/query.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -17,10 +23,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace gyre {
 class event_loop;
@@ -61,6 +71,22 @@ class request {
   [[nodiscard]] http::query query() const noexcept;
   /// The query as it was sent, without '?'.
   [[nodiscard]] std::string_view query_text() const noexcept { return query_text_; }
+  /// The value of a parameter of the query, decoded with '+' as a blank. parameter_traits lists the
+  /// types; a std::optional<T> may be missing, and a std::vector<T> has all values of that name.
+  ///
+  /// Errors: parameter_error, so the client gets 400, if the value is not a T, is missing, or is
+  /// given more than once; http_error 400 if the query is malformed.
+  template <class T>
+    requires detail::query_reader<T>::is_possible
+  [[nodiscard]] T query(std::string_view name) const {
+    return detail::query_reader<T>::read(query_text_, name);
+  }
+  /// The value, or `fallback` if it is missing.
+  template <parameter T>
+  [[nodiscard]] T query(std::string_view name, std::type_identity_t<T> fallback) const {
+    const auto value = query<std::optional<T>>(name);
+    return value ? *value : std::move(fallback);
+  }
   /// The host, and port if any, that the client has named; empty in an HTTP/1.0 request without
   /// Host.
   [[nodiscard]] std::string_view host() const noexcept { return host_; }
@@ -79,12 +105,29 @@ class request {
   /// The decoded value of a parameter of the route's pattern; empty if the pattern has no such
   /// parameter. Allocates for long values with encoded characters.
   [[nodiscard]] std::string param(std::string_view name) const;
+  /// The decoded value as a T, a type of parameter_traits.
+  ///
+  /// Errors: parameter_error, so the client gets 400, if the value is not a T; std::logic_error if
+  /// the pattern has no such parameter.
+  template <parameter T>
+  [[nodiscard]] T param(std::string_view name) const {
+    return detail::parse_parameter<T>(name, known_param(name));
+  }
   /// Returns the parameter encoded as in path(). If the pattern has no such parameter, returns a
   /// view whose data() is null.
   [[nodiscard]] std::string_view raw_param(std::string_view name) const noexcept;
 
   /// The whole body; empty on a route with streamed bodies.
   [[nodiscard]] std::string_view body() const noexcept { return body_; }
+  /// The whole body, read from JSON by json_traits<T>.
+  ///
+  /// Errors: http_error 415 unless Content-Type is application/json, or ends in +json, in UTF-8 and
+  /// without a Content-Encoding; 400 and 422 as json_traits explains; std::logic_error on a route
+  /// with streamed bodies.
+  template <json_readable T>
+  [[nodiscard]] T json() const {
+    return detail::read_json<T>(checked_json());
+  }
   /// The length of the body that the client has announced; nothing for a chunked body.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
   /// Reads the next bytes of a streamed body, valid until the next call; nothing at the end of the
@@ -98,6 +141,34 @@ class request {
   /// The trailer fields of a chunked body; of a streamed body, once it has been read.
   [[nodiscard]] field_list trailers() const noexcept { return trailers_; }
 
+  /// Attaches a value to the request, for the handlers and middleware that are called later; it
+  /// replaces an attached value of the same type. Returns the attached value, which is destroyed
+  /// with the request.
+  template <class T>
+  T& attach(T value) {
+    auto owned = std::make_unique<T>(std::move(value));
+    T& attached = *owned;
+    for (move_only_any& each : attachments_) {
+      if (each.get_if<std::unique_ptr<T>>() == nullptr) continue;
+      each = std::move(owned);
+      return attached;
+    }
+    attachments_.emplace_back(std::move(owned));
+    return attached;
+  }
+  /// The attached value of this type; null if there is none.
+  template <class T>
+  [[nodiscard]] T* attachment() noexcept {
+    for (move_only_any& each : attachments_) {
+      if (auto* const owned = each.get_if<std::unique_ptr<T>>()) return owned->get();
+    }
+    return nullptr;
+  }
+  template <class T>
+  [[nodiscard]] const T* attachment() const noexcept {
+    return const_cast<request&>(*this).attachment<T>();  // safe: changes nothing
+  }
+
   /// The connection; null once it has ended.
   [[nodiscard]] net::tcp_connection* connection() const noexcept;
   /// The address of the peer. Throws std::system_error once the connection has ended.
@@ -110,6 +181,8 @@ class request {
  private:
   friend detail::exchange;
   friend next_handler;
+  [[nodiscard]] std::string known_param(std::string_view name) const;
+  [[nodiscard]] std::string_view checked_json() const;
   explicit request(detail::exchange& owner) noexcept : owner_(&owner) {}
 
   detail::exchange* owner_;
@@ -123,6 +196,7 @@ class request {
   std::string_view body_;
   field_list fields_;
   field_list trailers_;
+  std::vector<move_only_any> attachments_;  // std::unique_ptr of each value
 };
 
 }  // namespace gyre::http

@@ -8,6 +8,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/http/fields.hpp>
+#include <gyre/http/json_traits.hpp>
 #include <gyre/http/status.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -120,6 +121,13 @@ class response {
   [[nodiscard]] static response text(std::string body, http::status status = http::status::ok);
   [[nodiscard]] static response html(std::string body, http::status status = http::status::ok);
   [[nodiscard]] static response json(std::string body, http::status status = http::status::ok);
+  /// A response of type "application/json" whose body json_traits<T> writes. A text is taken as
+  /// JSON already, by the function above. Throws exceptions of json_traits<T>::write().
+  template <class T>
+    requires(!detail::json_text<T> && json_writable<T>)
+  [[nodiscard]] static response json(const T& value, http::status status = http::status::ok) {
+    return json(std::string(json_traits<T>::write(value)), status);
+  }
   /// A response whose body is not copied. The bytes must stay valid until they were sent, as
   /// constants and the bytes of the request do.
   [[nodiscard]] static response borrowed(std::string_view content_type, std::string_view body);

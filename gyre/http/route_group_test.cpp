@@ -255,5 +255,45 @@ TEST_F(HttpRouteGroup, RespondPassesOnTheExceptionOfAHandlerWhoseClientHasLeft) 
   EXPECT_EQ(reports, 0);
 }
 
+// --- Attachments ---
+
+TEST_F(HttpRouteGroup, AttachmentsLiveUntilTheRequestEnds) {
+  struct counted {
+    explicit counted(int& alive) : alive_(&alive) { ++*alive_; }
+    counted(counted&& other) noexcept : alive_(std::exchange(other.alive_, nullptr)) {}
+    counted& operator=(counted&&) = delete;
+    ~counted() {
+      if (alive_ != nullptr) --*alive_;
+    }
+    int* alive_;
+  };
+  int alive = 0;
+  int alive_in_handler = 0;
+  on->use([&](request& from, next_handler next) -> task<response> {
+    from.attach(counted(alive));
+    std::string& name = from.attach(std::string("Ada"));
+    from.attach(7);
+    from.attach(8);
+    name += " Lovelace";  // valid although others were attached since
+    task<response> rest = next(from);
+    co_return co_await std::move(rest);
+  });
+  on->get("/", [&](request& from) {
+    alive_in_handler = alive;
+    const request& same = from;
+    EXPECT_EQ(same.attachment<double>(), nullptr);
+    EXPECT_EQ(*same.attachment<int>(), 8);
+    return response::text(*from.attachment<std::string>());
+  });
+  on->start();
+  peer client = connect();
+  for (int i = 0; i != 3; ++i) {
+    client.send(get("/"));
+    EXPECT_THAT(next_response(client), EndsWith("\r\n\r\nAda Lovelace"));
+    EXPECT_EQ(alive_in_handler, 1);
+    EXPECT_EQ(alive, 0);
+  }
+}
+
 }  // namespace
 }  // namespace http_route_group_test

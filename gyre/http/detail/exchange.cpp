@@ -291,6 +291,7 @@ void exchange::reset() noexcept {
   body_.reset();
   request_.body_ = {};
   request_.trailers_ = {};
+  request_.attachments_.clear();
   writer_.reset();
   sent_in_a_row_ = 0;
   is_upgraded_ = has_coroutine_ended_ = false;
