@@ -53,6 +53,7 @@
 #include <gyre/http/content_coding.hpp>
 #include <gyre/http/cookie.hpp>
 #include <gyre/http/cookie_jar.hpp>
+#include <gyre/http/cors.hpp>
 #include <gyre/http/date.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/event_stream.hpp>

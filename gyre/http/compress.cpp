@@ -7,6 +7,7 @@
 #include <gyre/http/detail/body_access.hpp>
 #include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/vary.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/io/buffer.hpp>
@@ -28,19 +29,10 @@
 namespace gyre::http {
 namespace {
 
+using detail::add_vary;
 using detail::body_access;
 using detail::equals_ignoring_case;
-
-// Whether one of the fields called `name`, whose values are lists, contains `word`.
-template <class Fields>
-bool has_word(const Fields& fields, std::string_view name, std::string_view word) noexcept {
-  for (const field& each : fields) {
-    if (equals_ignoring_case(each.name, name) && detail::list_has_word(each.value, word)) {
-      return true;
-    }
-  }
-  return false;
-}
+using detail::has_word;
 
 std::string join_values(field_list fields, std::string_view name) {
   std::string text;
@@ -152,12 +144,6 @@ bool may_be_compressed(const response& result) noexcept {
          !has_word(fields, "Cache-Control", "no-transform");
 }
 
-void add_vary(response& result) {
-  if (has_word(result.fields(), "Vary", "Accept-Encoding")) return;
-  if (has_word(result.fields(), "Vary", "*")) return;
-  result.add("Vary", "Accept-Encoding");
-}
-
 void weaken_tag(response& result) {
   const auto tag = result.fields().get("ETag");
   if (tag && tag->starts_with('"')) result.set("ETag", "W/" + std::string(*tag));
@@ -180,7 +166,7 @@ void adapt_head(response& result, const request& request, const compress_options
   const auto length = result.fields().get("Content-Length");
   const auto size = length ? gyre::detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
   if (!size || *size < options.min_size) return;
-  add_vary(result);
+  add_vary(result, "Accept-Encoding");
   if (!coding_for(request, options)) return;
   result.fields().erase("Content-Length");
   weaken_tag(result);
@@ -196,7 +182,7 @@ task<response> compress_response(const settings& setup, request& request, next_h
   task<response> rest = next(request);
   response result = co_await std::move(rest);
   // A 304 must have the Vary of the corresponding 200 (RFC 9110, 15.4.5).
-  if (result.status() == status::not_modified) add_vary(result);
+  if (result.status() == status::not_modified) add_vary(result, "Accept-Encoding");
   if (!may_be_compressed(result)) co_return result;
   const bool is_stream = body_access::is_stream(result);
   const bool is_whole = body_access::is_whole(result);
@@ -211,7 +197,7 @@ task<response> compress_response(const settings& setup, request& request, next_h
   } else if (!is_whole || body.empty() || body.size() < setup.options.min_size) {
     co_return result;
   }
-  add_vary(result);
+  add_vary(result, "Accept-Encoding");
   const auto coding = coding_for(request, setup.options);
   if (!coding) co_return result;
 
