@@ -43,6 +43,8 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/access_log.hpp>
+#include <gyre/http/basic_authentication.hpp>
+#include <gyre/http/bearer_authentication.hpp>
 #include <gyre/http/client.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/client_request.hpp>
@@ -64,6 +66,7 @@
 #include <gyre/http/handler.hpp>
 #include <gyre/http/json_error.hpp>
 #include <gyre/http/json_traits.hpp>
+#include <gyre/http/known_users.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/method.hpp>
 #include <gyre/http/metrics_text.hpp>

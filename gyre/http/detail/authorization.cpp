@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/authorization.hpp>
+
+#include <gyre/base/detail/base64.hpp>
+#include <gyre/http/detail/characters.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+bool is_control(char each) noexcept {
+  const auto byte = static_cast<unsigned char>(each);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+}  // namespace
+
+std::expected<std::string_view, authorization_fault> credentials_of(field_list fields,
+                                                                    std::string_view scheme) {
+  std::optional<std::string_view> value;
+  for (const field& each : fields) {
+    if (!equals_ignoring_case(each.name, "Authorization")) continue;
+    if (value) return std::unexpected(authorization_fault::malformed);
+    value = each.value;
+  }
+  if (!value) return std::unexpected(authorization_fault::missing);
+  const std::string_view name = take_until(*value, ' ');
+  if (!equals_lower(name, scheme)) return std::unexpected(authorization_fault::missing);
+  return trim(*value);
+}
+
+std::optional<basic_login> parse_basic(std::string_view credentials) {
+  auto text = gyre::detail::decode_base64(credentials);
+  if (!text || std::ranges::any_of(*text, is_control)) return std::nullopt;
+  const std::size_t colon = text->find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  return basic_login{.text = *std::move(text), .colon = colon};
+}
+
+bool is_bearer_token(std::string_view text) noexcept {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  return !text.empty() && std::ranges::all_of(text, [](char each) {
+    return is(is_unreserved, each) || each == '+' || each == '/';
+  });
+}
+
+std::string realm_parameter(std::string_view realm) {
+  std::string text = "realm=\"";
+  for (const char each : realm) {
+    if (is_control(each) || static_cast<unsigned char>(each) > 0x7f) {
+      throw std::invalid_argument("http: a realm must be of visible ASCII characters and blanks");
+    }
+    if (each == '"' || each == '\\') text += '\\';
+    text += each;
+  }
+  return text + '"';
+}
+
+response challenge(status code, std::string_view authenticate) {
+  return response::text(std::string(reason_phrase(code)) + "\n", code)
+      .set("WWW-Authenticate", authenticate);
+}
+
+}  // namespace gyre::http::detail
