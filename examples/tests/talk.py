@@ -598,6 +598,87 @@ def notes(program: str) -> None:
                 assert ask(client, "GET", "/notes") == (200, [milk], None)
 
 
+def bookshelf(program: str) -> None:
+    origin = "https://app.example.org"
+    token = {"Authorization": "Bearer s3cret"}
+
+    def ask(
+        client: HTTPConnection,
+        method: str,
+        path: str,
+        body: str | bytes | None = None,
+        **fields: str,
+    ) -> tuple[int, object]:
+        kind = {"Content-Type": "application/json"} if body is not None else {}
+        named = {name.replace("_", "-"): value for name, value in fields.items()}
+        client.request(method, path, body, {**kind, **named})
+        answer = client.getresponse()
+        text = answer.read().decode()
+        is_json = answer.headers["Content-Type"] == "application/json"
+        return answer.status, json.loads(text) if is_json else text
+
+    os.environ["BOOKSHELF_TOKEN"] = "s3cret"
+    dune = {"title": "Dune \u00fc \"", "year": 1965}
+    with Program(program, "127.0.0.1:0", origin) as server, http(server) as client:
+        assert ask(client, "GET", "/api/books") == (200, [])
+        added = ask(client, "POST", "/api/books", json.dumps(dune), **token)
+        assert added == (201, {**dune, "id": 1}), added
+        assert ask(client, "POST", "/api/books", '{"title":"A","year":2000}', **token)[0] == 201
+        assert ask(client, "GET", "/api/books/1") == (200, {**dune, "id": 1})
+        books = ask(client, "GET", "/api/books?by=title&page=1")[1]
+        assert [book["id"] for book in books] == [2, 1], books
+        books = ask(client, "GET", "/api/books?by=year")[1]
+        assert [book["id"] for book in books] == [1, 2], books
+        for path, text in (
+            ("/api/books/x", "The parameter 'id' must be an integer from 0 to"),
+            ("/api/books?by=size", "The parameter 'by' must be one of title, year."),
+            ("/api/books?page=0", "The parameter 'page' must be at least 1."),
+            ("/api/books?page=65536", "The parameter 'page' must be an integer from 0 to 65535."),
+        ):
+            status, answer = ask(client, "GET", path)
+            assert status == 400 and answer.startswith(text), (path, answer)
+        # A client that must not, and bodies that are no books.
+        for fields in ({}, {"Authorization": "Bearer other"}):
+            assert ask(client, "POST", "/api/books", json.dumps(dune), **fields)[0] == 401
+            assert ask(client, "DELETE", "/api/books/1", **fields)[0] == 401
+        for status, body in (
+            (400, "{"),
+            (400, ""),
+            (400, '{"title": "A", "year": 1'),
+            (400, b'{"title": "\xff", "year": 1}'),
+            (400, "[" * 500_000),
+            (422, "[" * 500_000 + "]" * 500_000),
+            (422, "7"),
+            (422, "[]"),
+            (422, '{"title": 1, "year": 1}'),
+            (422, '{"year": 1}'),
+        ):
+            answer = ask(client, "POST", "/api/books", body, **token)
+            assert answer[0] == status, (body[:40], answer)
+        plain = ask(client, "POST", "/api/books", json.dumps(dune), Content_Type="text/plain", **token)
+        assert plain[0] == 415, plain
+        # A page of the known origin, and another one.
+        client.request(
+            "OPTIONS",
+            "/api/books/1",
+            headers={"Origin": origin, "Access-Control-Request-Method": "DELETE"},
+        )
+        answer = client.getresponse()
+        answer.read()
+        assert answer.status == 204 and answer.headers["Access-Control-Allow-Origin"] == origin
+        assert "DELETE" in answer.headers["Access-Control-Allow-Methods"]
+        client.request("GET", "/api/books/none", headers={"Origin": origin})
+        answer = client.getresponse()
+        answer.read()
+        assert answer.status == 400 and answer.headers["Access-Control-Allow-Origin"] == origin
+        client.request("GET", "/api/books/1", headers={"Origin": "https://evil.example"})
+        answer = client.getresponse()
+        answer.read()
+        assert answer.status == 200 and answer.headers["Access-Control-Allow-Origin"] is None
+        assert ask(client, "DELETE", "/api/books/1", **token) == (200, "removed by editor\n")
+        assert ask(client, "DELETE", "/api/books/1", **token)[0] == 404
+
+
 if __name__ == "__main__":
     {
         each.__name__: each
@@ -614,5 +695,6 @@ if __name__ == "__main__":
             ticker,
             reverse_proxy,
             notes,
+            bookshelf,
         )
     }[sys.argv[1]](sys.argv[2])
