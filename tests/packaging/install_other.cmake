@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds a user's project that fetches gyre's sources, SOURCE, in the configuration CONFIG, runs it,
 # and installs from its build tree into PREFIX. To save time, only the rooms that the project uses
-# are built: the archives of the others are empty.
+# are built, several sources at a time: the archives of the others are empty.
 
 set(build "${WORK}/fetched")
 function(run)
@@ -10,7 +10,7 @@ endfunction()
 run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${build}" -G Ninja
   "-DCMAKE_BUILD_TYPE=${CONFIG}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
   "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}"
-  "-DGYRE_SOURCE_DIR=${GYRE_SOURCE_DIR}" -DGYRE_INSTALL=ON)
+  "-DGYRE_SOURCE_DIR=${GYRE_SOURCE_DIR}" -DGYRE_INSTALL=ON -DCMAKE_UNITY_BUILD=ON)
 run("${CMAKE_COMMAND}" --build "${build}" --target coroutines)
 run("${build}/coroutines")
 
