@@ -115,8 +115,8 @@ class field_reader {
     unsigned number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-      std::string quoted = "\"";
-      fail(quoted.append(text.substr(0, 20)).append("\" is no number"));
+      std::string reason = "\"";
+      fail(reason.append(text.substr(0, 20)).append("\" is not a number"));
     }
     return number;
   }

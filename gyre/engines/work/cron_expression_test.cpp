@@ -101,7 +101,7 @@ TEST(CronExpression, RefusalsNameTheFieldAndTheReason) {
   EXPECT_EQ(refusal_of("* * 0 * *"),
             "cron_expression: \"* * 0 * *\": the day of the month: a value out of 1 to 31");
   EXPECT_EQ(refusal_of("* * * foo *"),
-            "cron_expression: \"* * * foo *\": the month: \"foo\" is no number");
+            "cron_expression: \"* * * foo *\": the month: \"foo\" is not a number");
   for (const char* text : {"",
                            " ",
                            "@",

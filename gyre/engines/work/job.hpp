@@ -69,8 +69,8 @@ class job {
   [[nodiscard]] std::int32_t max_attempts() const noexcept { return taken_.max_attempts; }
 
   /// Notes how far the handler has come, a share of 1, and what it does, of at most 1000 bytes. A
-  /// share that is no number counts as 0. The worker stores the latest note about once a second,
-  /// unless a transaction holds a lock on the job just then.
+  /// share that is NaN counts as 0. The worker stores the latest note about once a second, unless a
+  /// transaction holds a lock on the job just then.
   void report_progress(double share, std::string_view note = {});
 
  private:

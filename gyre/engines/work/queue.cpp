@@ -38,7 +38,8 @@ using detail::to_milliseconds;
 
 constexpr std::size_t max_jobs_of_submission = 10'000;
 constexpr std::size_t max_bytes_of_submission = std::size_t{16} << 20;
-/// How often somebody who waits looks, as a notification may be lost with a connection.
+/// The interval at which a waiting call polls, because a notification may be lost with a
+/// connection.
 constexpr std::chrono::seconds look_interval{5};
 
 constexpr std::string_view status_columns =
@@ -79,7 +80,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-/// The arguments of work.submit_many() and submit_batch().
+/// The arguments of work.submit_many() and work.submit_batch().
 struct job_arrays {
   explicit job_arrays(const std::vector<new_job>& jobs) {
     if (jobs.size() > max_jobs_of_submission) refuse("more than 10000 jobs in a submission");
@@ -217,7 +218,7 @@ task<> queue::wait_for_change(postgres::subscription& changes, std::string_view 
       if (message->follows_gap || is_told(message->payload)) co_return;
     }
   };
-  // An expired limit is no error: it is time to look.
+  // An expired limit is not an error: the caller polls.
   static_cast<void>(co_await as_expected(with_timeout(wait(), look_interval)));
 }
 

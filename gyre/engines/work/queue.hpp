@@ -83,19 +83,19 @@ class queue {
   /// Submits a job: it exists when the transaction is committed. Workers that wait are woken then.
   task<submitted_job> submit(postgres::querier& tx, std::string kind, std::string payload,
                              submit_options options = {});
-  /// Submits many with one statement. At most 10,000; their payloads have at most 16 MiB.
+  /// Submits many jobs with one statement: at most 10,000, with payloads of at most 16 MiB.
   task<std::vector<submitted_job>> submit_many(postgres::querier& tx, std::string kind,
                                                std::vector<new_job> jobs, job_options options = {});
-  /// Submits many whose ends are counted together. Jobs with keys that exist already do not belong
-  /// to the batch.
+  /// Submits many jobs as a batch, whose ended jobs are counted together. Jobs with keys that exist
+  /// already do not belong to the batch.
   task<batch_id> submit_batch(postgres::querier& tx, std::string kind, std::vector<new_job> jobs,
                               job_options options = {}, batch_options batch = {});
 
   /// Gives the job's status; none if its row is gone, or was never there.
   [[nodiscard]] task<std::optional<job_status>> status(job_id id);
-  /// Gives the job's status now and after each change that a program could wait for (its handler's
-  /// progress, its end), until it has ended or its row is gone. Changes in quick succession may be
-  /// one. Jobs that are not kept (submit_options::keep) show their progress late.
+  /// Gives the job's status now and after each change that a program could wait for (progress of
+  /// its handler, the final state), until it has ended or its row is gone. Changes in quick
+  /// succession may be one. Jobs that are not kept (submit_options::keep) show their progress late.
   ///
   ///     auto changes = jobs.watch(id);
   ///     while (auto* status = co_await changes.next()) show(status->progress);
@@ -117,8 +117,8 @@ class queue {
   [[nodiscard]] task<std::vector<job_status>> dead_jobs(std::string kind, job_id predecessor = 0,
                                                         std::size_t max_jobs = 100);
 
-  /// Adds or replaces the schedule of this name. Throws std::invalid_argument for a text that is
-  /// no cron_expression.
+  /// Adds or replaces the schedule of this name. Throws std::invalid_argument for a text that
+  /// cron_expression does not accept.
   task<> set_schedule(postgres::querier& tx, std::string name, schedule entry);
   /// Removes a schedule. Returns whether there was one.
   task<bool> remove_schedule(postgres::querier& tx, std::string name);
@@ -128,7 +128,7 @@ class queue {
   [[nodiscard]] task<std::vector<kind_statistics>> statistics();
 
  private:
-  /// Waits until a notification has the word, or it is time to look.
+  /// Waits until a notification has the word, or it is time to poll.
   static task<> wait_for_change(postgres::subscription& changes, std::string_view word);
 
   postgres::client* db_;

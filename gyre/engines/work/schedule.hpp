@@ -11,8 +11,8 @@
 namespace gyre::work {
 
 /// Submits a job at each time of a cron_expression. All workers share the schedules; each time
-/// leads to one job, of which a worker's death loses none. A time that no worker was there for is
-/// made up for once. The precision is a second or two.
+/// leads to exactly one job, even if workers die. The times that passed while no worker ran lead to
+/// one job together. The precision is a second or two.
 ///
 /// Lifetime: texts must outlive the call that takes them.
 struct schedule {

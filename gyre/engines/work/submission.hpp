@@ -33,7 +33,7 @@ struct job_options {
 /// Options of a job. Texts must outlive the call.
 struct submit_options {
   /// While there is a job of the same kind and key, that is until `keep` has passed after its end,
-  /// a submission returns that job and adds none. An empty text is no key. At most 1000 bytes.
+  /// a submission returns that job and adds none. An empty text means no key. At most 1000 bytes.
   std::string_view key = {};
   /// Ready jobs of a higher number are taken first, then those submitted first.
   std::int16_t priority = 0;
@@ -71,8 +71,8 @@ struct batch_options {
   std::string_view then_payload = {};
 };
 
-/// The progress of a batch: `size` is the number of its jobs, those of them that had been there
-/// already, by their keys, excepted.
+/// The progress of a batch: `size` is the number of its jobs, without those whose keys belonged to
+/// earlier jobs.
 struct batch_status {
   std::int64_t size = 0;
   std::int64_t pending = 0;  ///< jobs that have not ended

@@ -97,8 +97,8 @@ task<std::vector<std::string>> run_handler(Handler& handler, std::span<job* cons
 /// Thread-safety: the loop's thread of the client.
 /// Lifetime: the client, and the executors of handlers, must outlive the worker. run() must have
 /// ended before the destructor.
-/// Complexity: a statement takes all jobs that there are free slots for, and one stores the ends of
-/// all handlers that have ended meanwhile.
+/// Complexity: a statement takes all jobs that there are free slots for, and one stores how all
+/// handlers that have ended meanwhile did so.
 class worker {
  public:
   /// Throws std::invalid_argument for options that make no sense.

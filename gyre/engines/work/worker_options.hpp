@@ -55,10 +55,10 @@ struct worker_options {
   /// Other workers take over the jobs when the database has not heard of this worker for so long;
   /// at least 1 s. Shorter ones take over earlier, and lose jobs of a worker that is merely slow.
   duration lease = std::chrono::seconds{30};
-  /// Jobs of all kinds that run at the same time, and ended ones whose end is not stored yet; at
-  /// least 1.
+  /// The maximum number of jobs of all kinds that run at the same time, or have ended without their
+  /// result being stored yet; at least 1.
   std::size_t max_running = 4096;
-  /// The interval in which an idle worker looks for jobs of which no notification came.
+  /// The interval in which an idle worker looks for jobs whose notification was lost.
   duration poll_interval = std::chrono::seconds{1};
   /// The time that drain() waits for running handlers before it asks them to stop.
   duration drain_timeout = std::chrono::seconds{30};
@@ -74,7 +74,7 @@ struct worker_options {
 /// Counts of a worker, now and since it was constructed.
 struct worker_metrics {
   std::size_t running = 0;     ///< handlers that run
-  std::size_t unreported = 0;  ///< ended jobs whose end is not stored yet
+  std::size_t unreported = 0;  ///< ended jobs whose result is not stored yet
   std::uint64_t taken = 0;     ///< jobs that the worker has taken
   std::uint64_t finished = 0;  ///< taken jobs that have finished, which is stored
   std::uint64_t failed = 0;    ///< attempts that threw, or exceeded their time

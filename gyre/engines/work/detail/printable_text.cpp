@@ -6,7 +6,7 @@
 namespace gyre::work::detail {
 namespace {
 
-/// The size of the character at the beginning of `text`; 0: it is none.
+/// Returns the size of the UTF-8 character at the beginning of `text`; 0 if the bytes are invalid.
 std::size_t character_size(std::string_view text) noexcept {
   const auto byte = [text](std::size_t n) { return static_cast<unsigned char>(text[n]); };
   const unsigned first = byte(0);
@@ -16,7 +16,7 @@ std::size_t character_size(std::string_view text) noexcept {
   for (std::size_t n = 1; n != size; ++n) {
     if ((byte(n) & 0xc0) != 0x80) return 0;
   }
-  // Longer forms than needed, surrogates, and what is beyond Unicode.
+  // Overlong forms, surrogates, and numbers beyond Unicode.
   const unsigned second = byte(1);
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {

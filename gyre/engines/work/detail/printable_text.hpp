@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of handlers, as PostgreSQL accepts them.
+// printable_text: a text of a handler, in a form that PostgreSQL accepts.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace gyre::work::detail {
 
-/// The beginning of `text` of at most `max_size` bytes, with '?' for each byte that is not of valid
-/// UTF-8, or is zero: the database would refuse them, and with them the ends of all jobs of the
-/// statement.
+/// Returns the beginning of `text`, at most `max_size` bytes, with '?' for each zero byte and each
+/// byte of invalid UTF-8: the database would refuse the statement, and with it the reports of other
+/// jobs.
 [[nodiscard]] std::string printable_text(std::string_view text, std::size_t max_size);
 
 }  // namespace gyre::work::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors that the functions of the schema raise, as work::errc.
+// translate_error: turns errors that the functions of the schema raise into work::errc.
 #pragma once
 
 #include <gyre/engines/postgres/error.hpp>
@@ -11,7 +11,7 @@
 
 namespace gyre::work::detail {
 
-/// Throws the error of work::errc that `error` stands for; if it stands for none, `error` itself.
+/// Throws the error of work::errc that `error` stands for, or else `error` itself.
 [[noreturn]] void throw_translated(const postgres::server_error& error);
 
 /// Awaits a statement, and translates its error.

@@ -47,13 +47,14 @@ constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseco
 /// The delay of the poll for a due job that a transaction has locked. Each poll that finds it so
 /// doubles the delay, up to poll_interval.
 constexpr milliseconds first_blocked_look{5};
-constexpr seconds longest_tick{1};  // of the coroutines that keep the lease and the tables
+constexpr seconds longest_tick{
+    1};  // of the coroutines that extend the lease and maintain the tables
 /// The delay before a job may be taken again whose transaction could not begin.
 constexpr milliseconds release_delay{1000};
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
 constexpr std::size_t max_clean_calls = 20;  // in a tick, before other tables have their turn
-constexpr std::size_t max_ends_at_once = 1000;
+constexpr std::size_t max_jobs_at_once = 1000;
 constexpr std::size_t max_bytes_at_once = std::size_t{4} << 20;
 constexpr std::size_t max_error = 4000;
 constexpr std::size_t max_progress_note = 1000;
@@ -91,7 +92,7 @@ std::string describe(const std::exception_ptr& error) {
   } catch (const operation_cancelled&) {
     return "the handler ended with operation_cancelled";
   } catch (...) {
-    return "the handler threw an object that is no std::exception";
+    return "the handler threw an object that is not a std::exception";
   }
 }
 
@@ -135,7 +136,8 @@ std::string too_large_result(std::string_view result) {
          std::to_string(queue::max_payload) + " are allowed";
 }
 
-/// Whether the server has refused a statement because of what it says.
+/// Whether the server has refused a statement for a lasting reason (a full queue, or an error that
+/// is not transient), so that it would refuse the statement again.
 bool is_refusal(const std::system_error& error) noexcept {
   if (error.code() == errc::queue_full) return true;
   const auto* const failure = dynamic_cast<const postgres::server_error*>(&error);
@@ -175,11 +177,11 @@ void worker_core::add(std::string kind, type_erased_handler handler,
 void worker_core::add(std::string kind, type_erased_transaction_handler handler,
                       const transaction_handler_options& options) {
   if (options.max_jobs < 1) refuse("max_jobs of less than 1 for \"" + kind + "\"");
-  handled_kind& added = add_kind(std::move(kind), {.max_running = options.max_running,
-                                                   .time_limit = options.time_limit,
-                                                   .delay = options.delay});
-  added.transaction_handler = std::move(handler);
-  added.max_jobs = options.max_jobs;
+  handled_kind& new_kind = add_kind(std::move(kind), {.max_running = options.max_running,
+                                                      .time_limit = options.time_limit,
+                                                      .delay = options.delay});
+  new_kind.transaction_handler = std::move(handler);
+  new_kind.max_jobs = options.max_jobs;
 }
 
 task<> worker_core::run() {
@@ -196,20 +198,20 @@ task<> worker_core::run() {
   async_scope takers(home);
   std::exception_ptr stop;
   takers.spawn(take_jobs(), "work: take jobs");
-  services.spawn(store_ends(), "work: store ends");
+  services.spawn(store_reports(), "work: store reports");
   services.spawn(keep_lease(), "work: keep the lease");
   services.spawn(watch_lease(), "work: watch the lease");
   services.spawn(store_progress(), "work: store progress");
-  services.spawn(keep_tables(), "work: keep the tables");
-  services.spawn(hear_ready(), "work: hear of ready jobs");
-  services.spawn(hear_stops(), "work: hear of cancelled jobs");
+  services.spawn(run_maintenance(), "work: maintain the tables");
+  services.spawn(listen_for_ready_jobs(), "work: listen for ready jobs");
+  services.spawn(listen_for_cancelled_jobs(), "work: listen for cancelled jobs");
   try {
     co_await drain_requested_.wait();
   } catch (const operation_cancelled&) {
     stop = std::current_exception();
     drain();
   }
-  co_await shielded(end_orderly(services, takers));
+  co_await shielded(shut_down(services, takers));
   lease_db_.reset();
   if (fatal_ != nullptr) std::rethrow_exception(fatal_);
   if (stop != nullptr) std::rethrow_exception(stop);
@@ -228,7 +230,7 @@ worker_metrics worker_core::metrics() const {
   return counts;
 }
 
-// The registration.
+// --- The registration ---
 
 task<> worker_core::check_schema() {
   const auto version = co_await translated(
@@ -246,7 +248,7 @@ task<> worker_core::register_worker() {
   worker_ = co_await translated(db_.query_one<worker_id>(
       limited("select work.register($1, $2)"), options_.name, to_milliseconds(options_.lease)));
   lease_end_ = gyre::detail::later(begin, options_.lease);
-  next_beat_ = begin + options_.lease / 3;
+  next_heartbeat_ = begin + options_.lease / 3;
   next_release_ = lease_end_;
   registered_.set();
   for (handled_kind& kind : kinds_) {
@@ -265,13 +267,13 @@ void worker_core::end_registration(worker_id worker) noexcept {
   changed_.set();
 }
 
-// Taking.
+// --- Taking jobs ---
 
 task<> worker_core::take_jobs() {
-  return repeat([this] { return take_some(); }, true);
+  return repeat([this] { return take_ready_jobs(); }, true);
 }
 
-task<> worker_core::take_some() {
+task<> worker_core::take_ready_jobs() {
   if (worker_ == 0) co_await register_worker();
   if (now() >= next_release_) co_await release_unknown_jobs();
   const free_slots slots = find_free_slots();
@@ -279,9 +281,9 @@ task<> worker_core::take_some() {
     co_await wait_for_work();
     co_return;
   }
-  const steady_time planned = std::exchange(next_release_, steady_time::min());
+  const steady_time planned_release = std::exchange(next_release_, steady_time::min());
   co_await take(slots);
-  next_release_ = planned;  // at once if the reply was lost
+  next_release_ = planned_release;  // stays in the past if the reply was lost
 }
 
 task<> worker_core::take(const free_slots& slots) {
@@ -298,21 +300,21 @@ task<> worker_core::take(const free_slots& slots) {
     end_registration(worker);
     co_return;
   }
-  if (worker_ != worker) co_return;  // others take them over
+  if (worker_ != worker) co_return;  // other workers take the jobs over
 
   const auto taken_jobs =
       std::ranges::count_if(rows, [](const taken_row& row) { return row.id.has_value(); });
   const bool has_taken_all_it_may = taken_jobs >= slots.total;
   bool has_new_announcement = false;
   for (handled_kind& kind : kinds_) {
-    kind.taken.clear();  // an earlier take may have failed on the way
-    const auto asked = std::ranges::find(slots.kinds, kind.name) - slots.kinds.begin();
-    const auto index = static_cast<std::size_t>(asked);
+    kind.taken.clear();  // an earlier call may have thrown
+    const auto position = std::ranges::find(slots.kinds, kind.name) - slots.kinds.begin();
+    const auto index = static_cast<std::size_t>(position);
     const std::int32_t limit = index < slots.limits.size() ? slots.limits[index] : 0;
-    const auto taken = std::ranges::count_if(
+    const auto taken_count = std::ranges::count_if(
         rows, [&](const taken_row& row) { return row.id && row.kind == kind.name; });
-    // The database notifies of the kinds of this take alone.
-    const bool is_waited_for = taken < limit;
+    // The database notifies this worker only of the kinds of this take.
+    const bool is_waited_for = taken_count < limit;
     has_new_announcement |= is_waited_for && !kind.is_announced;
     kind.is_announced = is_waited_for;
     kind.may_be_ready = !is_waited_for || kind.is_notified || has_taken_all_it_may;
@@ -351,7 +353,7 @@ task<> worker_core::release_unknown_jobs() {
     ids.push_back(each.id());
     attempts.push_back(each.attempt());
   }
-  for (const ended_attempt& each : unreported_) {
+  for (const attempt_report& each : unreported_) {
     if (each.worker != worker_) continue;
     ids.push_back(each.id);
     attempts.push_back(each.attempt);
@@ -365,14 +367,15 @@ worker_core::free_slots worker_core::find_free_slots() const {
   free_slots slots;
   const std::size_t occupied = running_.size() + unreported_.size();
   constexpr std::size_t max_taken = std::size_t{1} << 16;
-  const std::size_t left =
+  const std::size_t free_count =
       std::min(options_.max_running - std::min(options_.max_running, occupied), max_taken);
-  slots.total = static_cast<std::int32_t>(left);
+  slots.total = static_cast<std::int32_t>(free_count);
   bool may_be_ready = false;
   for (const handled_kind& kind : kinds_) {
-    const std::size_t limit = std::min(left, kind.options.max_running - kind.running);
+    const std::size_t limit = std::min(free_count, kind.options.max_running - kind.running);
     if (limit == 0) continue;
-    // A take is for all kinds with slots, as the database notifies only of the last one's kinds.
+    // Each take asks for all kinds with free slots, because the database notifies a worker only of
+    // the kinds of its last take.
     slots.kinds.push_back(kind.name);
     slots.limits.push_back(static_cast<std::int32_t>(limit));
     may_be_ready |= kind.may_be_ready;
@@ -405,7 +408,7 @@ task<> worker_core::wait_for_work() {
   next_look_ = gyre::detail::later(now(), options_.poll_interval);
 }
 
-// Running.
+// --- Running jobs ---
 
 void worker_core::start_job(handled_kind& kind, taken_job next_job) {
   running_.emplace_back(std::move(next_job), worker_);
@@ -413,7 +416,7 @@ void worker_core::start_job(handled_kind& kind, taken_job next_job) {
   try {
     handlers_->spawn(run_job(current, kind), "work: run a job");
   } catch (...) {
-    running_.erase(current);  // release_unknown_jobs() gives it back
+    running_.erase(current);  // release_unknown_jobs() releases the job
     throw;
   }
   ++kind.running;
@@ -421,10 +424,10 @@ void worker_core::start_job(handled_kind& kind, taken_job next_job) {
 }
 
 task<> worker_core::run_job(running_job current, handled_kind& kind) {
-  ended_attempt end{.worker = current->worker_,
-                    .id = current->id(),
-                    .attempt = current->attempt(),
-                    .outcome = "finished"};
+  attempt_report report{.worker = current->worker_,
+                        .id = current->id(),
+                        .attempt = current->attempt(),
+                        .outcome = "finished"};
   std::exception_ptr error;
   try {
     const duration limit = current->taken_.time_limit_ms
@@ -432,30 +435,30 @@ task<> worker_core::run_job(running_job current, handled_kind& kind) {
                                : kind.options.time_limit;
     task<std::string> work = kind.handler(*current);
     if (kind.options.executor != nullptr) work = on(*kind.options.executor, std::move(work));
-    const attempt_token token{end.id, end.attempt, end.worker};
+    const attempt_token token{report.id, report.attempt, report.worker};
     auto stoppable = stop_when(current_attempt.with(std::optional(token), std::move(work)),
                                current->stop_.get_token());
     auto result = co_await as_result(with_timeout(std::move(stoppable), limit));
     if (result) {
-      end.result = std::move(*result);
+      report.result = std::move(*result);
     } else {
       error = std::move(result.error());
     }
   } catch (...) {
     error = std::current_exception();
   }
-  if (error == nullptr && end.result.size() > queue::max_payload) {
-    error = std::make_exception_ptr(permanent_failure(too_large_result(end.result)));
+  if (error == nullptr && report.result.size() > queue::max_payload) {
+    error = std::make_exception_ptr(permanent_failure(too_large_result(report.result)));
   }
-  if (error != nullptr) end = run_failed(*current, kind, error);
-  retire_job(current, kind, std::move(end));
+  if (error != nullptr) report = report_failure(*current, kind, error);
+  retire_job(current, kind, std::move(report));
 }
 
 void worker_core::retire_job(running_job current, handled_kind& kind,
-                             std::optional<ended_attempt> end) {
-  if (end) {
-    unreported_.push_back(std::move(*end));
-    has_ends_.set();
+                             std::optional<attempt_report> report) {
+  if (report) {
+    unreported_.push_back(std::move(*report));
+    report_added_.set();
   } else {
     ++metrics_.finished;
   }
@@ -465,10 +468,11 @@ void worker_core::retire_job(running_job current, handled_kind& kind,
   progressed_.set();
 }
 
-// Running several jobs in a transaction.
+// --- Running several jobs in a transaction ---
 
 void worker_core::start_transactions(handled_kind& kind) {
-  // A job that has failed runs alone: it may be the one that ended the connection of all.
+  // A job that has failed runs alone: it may have ended the connection of the jobs that ran with
+  // it.
   for (taken_job& each : kind.taken) {
     if (each.failures > 0) start_jobs(kind, std::span(&each, 1));
   }
@@ -483,16 +487,16 @@ void worker_core::start_transactions(handled_kind& kind) {
 }
 
 void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> jobs) {
-  std::vector<running_job> started;
-  started.reserve(jobs.size());
+  std::vector<running_job> new_jobs;
+  new_jobs.reserve(jobs.size());
   try {
     for (taken_job& each : jobs) {
       running_.emplace_back(std::move(each), worker_);
-      started.push_back(std::prev(running_.end()));
+      new_jobs.push_back(std::prev(running_.end()));
     }
-    handlers_->spawn(run_jobs(started, kind), "work: run jobs in a transaction");
+    handlers_->spawn(run_jobs(new_jobs, kind), "work: run jobs in a transaction");
   } catch (...) {
-    for (const running_job& each : started) running_.erase(each);  // see start_job()
+    for (const running_job& each : new_jobs) running_.erase(each);  // see start_job()
     throw;
   }
   kind.running += jobs.size();
@@ -500,54 +504,55 @@ void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> jobs) {
 }
 
 task<> worker_core::run_jobs(std::vector<running_job> jobs, handled_kind& kind) {
-  const transaction_end common = co_await run_in_transaction(jobs, kind);
-  const bool is_split = common.error != nullptr && common.was_begun && jobs.size() > 1 &&
-                        !is_loss_of_connection(common.error);
+  const transaction_result common_result = co_await run_in_transaction(jobs, kind);
+  const bool is_split = common_result.error != nullptr && common_result.was_begun &&
+                        jobs.size() > 1 && !is_loss_of_connection(common_result.error);
   for (const running_job& each : jobs) {
-    transaction_end end = common;
+    transaction_result result = common_result;
     if (is_split && each->reason_ == stop_reason::none) {
-      end = co_await run_in_transaction(std::span(&each, 1), kind);
+      result = co_await run_in_transaction(std::span(&each, 1), kind);
     }
-    if (end.error == nullptr) {
+    if (result.error == nullptr) {
       retire_job(each, kind, std::nullopt);
-    } else if (end.was_begun || each->reason_ != stop_reason::none || !can_retry(end.error)) {
-      retire_job(each, kind, run_failed(*each, kind, end.error));
+    } else if (result.was_begun || each->reason_ != stop_reason::none ||
+               note_error(result.error) == error_kind::lasting) {
+      retire_job(each, kind, report_failure(*each, kind, result.error));
     } else {
-      // The database cannot be reached, which is no job's fault.
+      // The database cannot be reached, so the attempt does not count as a failure.
       retire_job(each, kind,
-                 ended_attempt{.worker = each->worker_,
-                               .id = each->id(),
-                               .attempt = each->attempt(),
-                               .outcome = "released",
-                               .delay_ms = release_delay.count()});
+                 attempt_report{.worker = each->worker_,
+                                .id = each->id(),
+                                .attempt = each->attempt(),
+                                .outcome = "released",
+                                .delay_ms = release_delay.count()});
     }
   }
 }
 
-task<worker_core::transaction_end> worker_core::run_in_transaction(
+task<worker_core::transaction_result> worker_core::run_in_transaction(
     std::span<const running_job> jobs, handled_kind& kind) {
-  transaction_end end;
+  transaction_result result;
   inplace_stop_source stop;
   try {
-    std::vector<job*> together;
-    for (const running_job& each : jobs) together.push_back(&*each);
+    std::vector<job*> job_pointers;
+    for (const running_job& each : jobs) job_pointers.push_back(&*each);
     const auto body = [&](postgres::transaction& tx) {
-      return run_and_finish(together, kind, tx, end.was_begun);
+      return run_and_finish(job_pointers, kind, tx, result.was_begun);
     };
-    for (job* const each : together) {
+    for (job* const each : job_pointers) {
       each->shared_stop_ = &stop;
       if (each->reason_ != stop_reason::none) stop.request_stop();
     }
-    // The worker itself changes the rows of running jobs, which a stricter isolation would refuse.
+    // The worker itself changes the rows of running jobs; a stricter isolation would refuse that.
     const postgres::transaction_options options{.isolation = postgres::isolation::read_committed};
     auto attempt = as_result(stop_when(db_.transaction(body, options), stop.get_token()));
-    const auto result = co_await std::move(attempt);
-    if (!result) end.error = result.error();
+    const auto execution = co_await std::move(attempt);
+    if (!execution) result.error = execution.error();
   } catch (...) {
-    end.error = std::current_exception();
+    result.error = std::current_exception();
   }
   for (const running_job& each : jobs) each->shared_stop_ = nullptr;
-  co_return end;
+  co_return result;
 }
 
 task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kind,
@@ -560,8 +565,9 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
   for (const job* const each : jobs) {
     ids.push_back(each->id());
     attempts.push_back(each->attempt());
-    const auto& own = each->taken_.time_limit_ms;
-    limit = std::min(limit, own ? duration(milliseconds{*own}) : kind.options.time_limit);
+    const auto& own_limit = each->taken_.time_limit_ms;
+    limit =
+        std::min(limit, own_limit ? duration(milliseconds{*own_limit}) : kind.options.time_limit);
   }
   co_await tx.execute("select work.begin_attempts($1)", worker);
   was_begun = true;
@@ -571,46 +577,48 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
     throw permanent_failure(std::to_string(results.size()) + " results of " +
                             std::to_string(jobs.size()) + " jobs");
   }
-  std::vector<std::optional<std::span<const std::byte>>> stored(jobs.size());
+  std::vector<std::optional<std::span<const std::byte>>> stored_results(jobs.size());
   for (std::size_t n = 0; n != results.size(); ++n) {
     if (results[n].size() > queue::max_payload)
       throw permanent_failure(too_large_result(results[n]));
-    stored[n] = std::as_bytes(std::span(results[n]));
+    stored_results[n] = std::as_bytes(std::span(results[n]));
   }
-  co_await translated(
-      tx.execute("select work.finish_attempts($1, $2, $3, $4)", worker, ids, attempts, stored));
+  co_await translated(tx.execute("select work.finish_attempts($1, $2, $3, $4)", worker, ids,
+                                 attempts, stored_results));
 }
 
-worker_core::ended_attempt worker_core::run_failed(const job& current, const handled_kind& kind,
-                                                   const std::exception_ptr& error) {
-  ended_attempt end{.worker = current.worker_, .id = current.id(), .attempt = current.attempt()};
+worker_core::attempt_report worker_core::report_failure(const job& current,
+                                                        const handled_kind& kind,
+                                                        const std::exception_ptr& error) {
+  attempt_report report{
+      .worker = current.worker_, .id = current.id(), .attempt = current.attempt()};
   switch (current.reason_) {
-    case stop_reason::cancelled: end.outcome = "cancelled"; return end;
+    case stop_reason::cancelled: report.outcome = "cancelled"; return report;
     case stop_reason::lease_lost:
-    case stop_reason::draining: end.outcome = "released"; return end;
+    case stop_reason::draining: report.outcome = "released"; return report;
     case stop_reason::none: break;
   }
   ++metrics_.failed;
-  end.outcome = is_permanent(error) ? "dead" : "failed";
-  end.error = printable_text(describe(error), max_error);
+  report.outcome = is_permanent(error) ? "dead" : "failed";
+  report.error = printable_text(describe(error), max_error);
   // Half of the delay is random, so that jobs that failed together do not return together.
   const exponential_backoff& delay = kind.options.delay;
   const auto failures = static_cast<std::size_t>(current.failures()) + 1;
   const exponential_backoff half{.initial = delay.initial / 2, .longest = delay.longest / 2};
-  end.delay_ms =
+  report.delay_ms =
       to_milliseconds(duration(half.delay(failures) + half.jittered_delay(failures, random_)));
-  return end;
+  return report;
 }
 
-// Storing ends.
+// --- Storing the reports of attempts ---
 
-task<> worker_core::store_ends() {
-  return repeat([this] { return store_some_ends(); }, false);
+task<> worker_core::store_reports() {
+  return repeat([this] { return store_some_reports(); }, false);
 }
 
-task<> worker_core::store_some_ends() {
+task<> worker_core::store_some_reports() {
   if (unreported_.empty()) {
-    co_await has_ends_.wait();
+    co_await report_added_.wait();
     co_return;
   }
   const worker_id worker = unreported_.front().worker;
@@ -621,11 +629,11 @@ task<> worker_core::store_some_ends() {
   std::vector<std::optional<std::string_view>> errors;
   std::vector<std::int64_t> delays;
   std::size_t bytes = 0;
-  const std::size_t max_ends = single_ends_ > 0 ? 1 : max_ends_at_once;
+  const std::size_t max_reports = single_reports_ > 0 ? 1 : max_jobs_at_once;
   // Elements of a deque stay where they are while others are appended.
-  for (const ended_attempt& each : unreported_) {
+  for (const attempt_report& each : unreported_) {
     bytes += each.result.size() + (each.error ? each.error->size() : 0);
-    if (each.worker != worker || ids.size() == max_ends ||
+    if (each.worker != worker || ids.size() == max_reports ||
         (bytes > max_bytes_at_once && !ids.empty())) {
       break;
     }
@@ -638,64 +646,64 @@ task<> worker_core::store_some_ends() {
     errors.emplace_back(each.error);
     delays.push_back(each.delay_ms);
   }
-  std::vector<std::tuple<job_id, std::string>> stored;
+  std::vector<std::tuple<job_id, std::string>> stored_reports;
   try {
-    stored = co_await translated(db_.query<std::tuple<job_id, std::string>>(
+    stored_reports = co_await translated(db_.query<std::tuple<job_id, std::string>>(
         limited("select id, state::text from work.end_attempts($1, $2, $3, $4, $5, $6, $7, $8)"),
         worker, ids, attempts, outcomes, results, errors, delays,
         to_milliseconds(options_.keep_dead)));
   } catch (const std::system_error& error) {
     if (!is_refusal(error)) throw;
     if (ids.size() > 1) {
-      single_ends_ = ids.size();
+      single_reports_ = ids.size();
       ++metrics_.errors;
       metrics_.last_error = error.what();
       co_return;
     }
-    // One end that is refused must not hold back the others.
-    if (single_ends_ > 0) --single_ends_;
+    // A report that is refused must not hold back the reports after it: it moves to the back.
+    if (single_reports_ > 0) --single_reports_;
     unreported_.push_back(std::move(unreported_.front()));
     unreported_.pop_front();
     throw;
   }
-  if (single_ends_ > 0) --single_ends_;
+  if (single_reports_ > 0) --single_reports_;
 
   std::uint64_t released = 0;
   for (std::size_t n = 0; n != ids.size(); ++n) released += outcomes[n] == "released" ? 1 : 0;
-  for (const auto& [id, state] : stored) {
+  for (const auto& [id, state] : stored_reports) {
     metrics_.finished += state == "finished" ? 1 : 0;
     metrics_.cancelled += state == "cancelled" ? 1 : 0;
   }
   metrics_.released += released;
-  metrics_.lost += ids.size() - stored.size();
+  metrics_.lost += ids.size() - stored_reports.size();
   unreported_.erase(unreported_.begin(),
                     unreported_.begin() + static_cast<std::ptrdiff_t>(ids.size()));
   changed_.set();
   progressed_.set();
 }
 
-// The lease and the tables.
+// --- Extending the lease, and maintaining the tables ---
 
 task<> worker_core::keep_lease() {
   const auto step = [this]() -> task<> {
-    if (worker_ != 0) co_await beat();
+    if (worker_ != 0) co_await send_heartbeat();
     co_await sleep_for(tick());
   };
   co_await repeat(step, false);
 }
 
-task<> worker_core::beat() {
+task<> worker_core::send_heartbeat() {
   const worker_id worker = worker_;
   const steady_time begin = now();
   if (begin >= lease_end_) {
-    // Others may have taken over; the handlers must not go on as if they had not.
+    // Other workers may have taken the jobs over, so the handlers must not continue.
     end_registration(worker);
     co_return;
   }
-  if (begin < next_beat_) co_return;
-  std::vector<job_id> stopped;
+  if (begin < next_heartbeat_) co_return;
+  std::vector<job_id> stopped_jobs;
   try {
-    stopped = co_await translated(
+    stopped_jobs = co_await translated(
         lease_db_->query<job_id>(limited("select * from work.heartbeat($1)"), worker));
   } catch (const std::system_error& error) {
     if (error.code() != errc::attempt_taken_over) throw;
@@ -704,10 +712,11 @@ task<> worker_core::beat() {
   }
   if (worker_ == worker) {
     lease_end_ = gyre::detail::later(begin, options_.lease);
-    next_beat_ = begin + options_.lease / 3;
+    next_heartbeat_ = begin + options_.lease / 3;
   }
   for (job& each : running_) {
-    if (each.worker_ == worker && std::ranges::find(stopped, each.id()) != stopped.end()) {
+    if (each.worker_ == worker &&
+        std::ranges::find(stopped_jobs, each.id()) != stopped_jobs.end()) {
       each.request_stop(stop_reason::cancelled);
     }
   }
@@ -741,12 +750,12 @@ task<> worker_core::store_some_progress() {
   std::vector<float> shares;
   std::vector<std::string> notes;
   for (job& each : running_) {
-    if (each.worker_ != worker || ids.size() == max_ends_at_once) continue;
-    if (auto noted = each.take_progress()) {
+    if (each.worker_ != worker || ids.size() == max_jobs_at_once) continue;
+    if (auto progress = each.take_progress()) {
       ids.push_back(each.id());
       attempts.push_back(each.attempt());
-      shares.push_back(noted->share);
-      notes.push_back(printable_text(noted->note, max_progress_note));
+      shares.push_back(progress->share);
+      notes.push_back(printable_text(progress->note, max_progress_note));
     }
   }
   if (ids.empty()) co_return;
@@ -754,15 +763,15 @@ task<> worker_core::store_some_progress() {
                                   ids, attempts, shares, notes));
 }
 
-task<> worker_core::keep_tables() {
+task<> worker_core::run_maintenance() {
   const auto step = [this]() -> task<> {
-    co_await look_after_tables();
+    co_await maintain_tables();
     co_await sleep_for(tick());
   };
   co_await repeat(step, false);
 }
 
-task<> worker_core::look_after_tables() {
+task<> worker_core::maintain_tables() {
   if (now() >= next_take_over_) {
     co_await translated(db_.query_one<std::int32_t>(limited("select work.take_over($1, $2)"),
                                                     max_rows_at_once,
@@ -770,10 +779,10 @@ task<> worker_core::look_after_tables() {
     next_take_over_ = now() + std::min<duration>(options_.lease / 3, seconds{5});
   }
   for (std::size_t calls = 0; calls != max_clean_calls && now() >= next_clean_; ++calls) {
-    const auto removed = co_await translated(
+    const auto removed_rows = co_await translated(
         db_.query_one<std::int32_t>(limited("select work.clean($1, $2)"), max_rows_at_once,
                                     to_milliseconds(options_.keep_done)));
-    if (removed < max_rows_at_once) next_clean_ = now() + clean_interval;
+    if (removed_rows < max_rows_at_once) next_clean_ = now() + clean_interval;
   }
   co_await submit_due_schedules();
 }
@@ -801,9 +810,9 @@ task<> worker_core::submit_due_schedules() {
   }));
 }
 
-// Notifications.
+// --- Listening for notifications ---
 
-task<> worker_core::hear_ready() {
+task<> worker_core::listen_for_ready_jobs() {
   const auto step = [this]() -> task<> {
     postgres::subscription ready = co_await db_.listen("work_ready");
     // The server keeps no notification from before the subscription.
@@ -822,13 +831,13 @@ task<> worker_core::hear_ready() {
   co_await repeat(step, false);
 }
 
-task<> worker_core::hear_stops() {
+task<> worker_core::listen_for_cancelled_jobs() {
   const auto step = [this]() -> task<> {
     postgres::subscription stops = co_await db_.listen("work_stop");
-    next_beat_ = now();  // a job may have been cancelled before the subscription
+    next_heartbeat_ = now();  // a job may have been cancelled before the subscription
     while (auto message = co_await stops.next()) {
-      if (message->follows_gap) next_beat_ = now();
-      // "WORKER JOB". A lost one is made up for by the next beat().
+      if (message->follows_gap) next_heartbeat_ = now();
+      // "WORKER JOB". The next send_heartbeat() makes up for a lost notification.
       const std::string& text = message->payload;
       worker_id worker = 0;
       job_id id = 0;
@@ -845,9 +854,9 @@ task<> worker_core::hear_stops() {
   co_await repeat(step, false);
 }
 
-// The end.
+// --- Shutting down ---
 
-task<> worker_core::end_orderly(async_scope& services, async_scope& takers) {
+task<> worker_core::shut_down(async_scope& services, async_scope& takers) {
   const auto wait_for_takes = [&]() -> task<> { co_await takers.join(); };
   // The server may hang: statements that are still under way after drain_timeout are stopped.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_takes(), options_.drain_timeout)));
@@ -855,7 +864,7 @@ task<> worker_core::end_orderly(async_scope& services, async_scope& takers) {
   const auto wait_for_store = [this]() -> task<> {
     while (!unreported_.empty() && fatal_ == nullptr) co_await progressed_.wait();
   };
-  // Beyond the lease others take the jobs over anyway.
+  // After the lease has expired, other workers take the jobs over anyway.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_store(), options_.lease)));
   services.request_stop();
   co_await services.join();
@@ -879,7 +888,7 @@ task<> worker_core::end_handlers() {
   co_await handlers_->join();
 }
 
-// Errors.
+// --- Handling errors ---
 
 template <class Step>
 task<> worker_core::repeat(Step step, bool ends_with_draining) {
@@ -890,11 +899,11 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
       failures = 0;
       continue;
     }
-    if (!can_retry(result.error())) {
+    if (note_error(result.error()) == error_kind::lasting) {
       if (fatal_ == nullptr) fatal_ = result.error();
       drain();
       progressed_.set();
-      has_ends_.set();
+      report_added_.set();
       co_return;
     }
     const duration delay = statement_delay.jittered_delay(++failures, random_) + milliseconds{20};
@@ -906,32 +915,34 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
   }
 }
 
-bool worker_core::can_retry(const std::exception_ptr& error) {
+worker_core::error_kind worker_core::note_error(const std::exception_ptr& error) {
   ++metrics_.errors;
   try {
     std::rethrow_exception(error);
   } catch (const postgres::server_error& failure) {
     metrics_.last_error = failure.what();
-    return is_transient(failure);
+    return is_transient(failure) ? error_kind::transient : error_kind::lasting;
   } catch (const std::system_error& failure) {
     metrics_.last_error = failure.what();
-    return failure.code() != errc::schema_missing && failure.code() != io::errc::closed;
+    const bool is_lasting =
+        failure.code() == errc::schema_missing || failure.code() == io::errc::closed;
+    return is_lasting ? error_kind::lasting : error_kind::transient;
   } catch (const std::bad_alloc& failure) {
     metrics_.last_error = failure.what();
-    return true;
+    return error_kind::transient;
   } catch (const std::exception& failure) {
     metrics_.last_error = failure.what();
-    return false;
+    return error_kind::lasting;
   }
 }
 
 postgres::client_options worker_core::lease_client_options() const {
-  postgres::client_options made = db_.options();
-  made.max_shared = 1;
-  made.max_open = 1;
+  postgres::client_options options = db_.options();
+  options.max_shared = 1;
+  options.max_open = 1;
   // A connection that hangs is replaced while the lease lasts.
-  made.reply_timeout = std::min(options_.statement_timeout, options_.lease);
-  return made;
+  options.reply_timeout = std::min(options_.statement_timeout, options_.lease);
+  return options;
 }
 
 duration worker_core::tick() const noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine of a worker: coroutines that take jobs, run them, store their ends, keep the lease.
+// worker_core: the coroutines of a worker, which take jobs, run them, store how they ended, and
+// extend the lease.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -36,22 +37,22 @@ using type_erased_transaction_handler = move_only_function<task<std::vector<std:
 /// Runs the jobs of a worker. Its coroutines:
 ///
 /// - take_jobs() takes as many jobs as there are free slots for, and sleeps when there are none;
-/// - run_job(), one for each job, runs a handler, and notes how it ended;
+/// - run_job(), one for each job, runs a handler, and adds a report of how the attempt ended;
 /// - run_jobs(), one for several jobs, runs a handler in a transaction that ends them;
-/// - store_ends() stores these notes, as many as there are, with one statement at a time;
+/// - store_reports() stores these reports, all that there are with one statement;
 /// - keep_lease() extends the lease, over a connection of its own;
-/// - watch_lease() stops the handlers when the lease has ended all the same;
+/// - watch_lease() stops the handlers when the lease has expired nevertheless;
 /// - store_progress() stores what handlers report;
-/// - keep_tables() takes over jobs, removes old rows, and submits the jobs of schedules;
-/// - hear_ready() and hear_stops() listen to notifications.
+/// - run_maintenance() takes over jobs, removes old rows, and submits the jobs of schedules;
+/// - listen_for_ready_jobs() and listen_for_cancelled_jobs() receive notifications.
 ///
-/// The end of run(): no more jobs are taken (drain()); run_job()s and run_jobs() end, after a time
-/// limit by a stop; store_ends() stores what there is; the other coroutines are stopped; the lease
-/// is given back.
+/// When run() ends, no more jobs are taken (drain()); run_job() and run_jobs() are awaited, and
+/// after `drain_timeout` requested to stop; store_reports() stores the remaining reports; the other
+/// coroutines are stopped; the lease is given back.
 ///
 /// A lease that another worker has taken over (errc::attempt_taken_over) ends the registration: its
-/// handlers are stopped, the ends of its jobs dropped, and take_jobs() registers again. Jobs know
-/// their registration, so none of the two can be mistaken for the other.
+/// handlers are stopped, the reports of its jobs dropped, and take_jobs() registers again. Each job
+/// knows its registration, so a job of the old one is never taken for a job of the new one.
 class worker_core {
  public:
   worker_core(postgres::client& db, worker_options options);
@@ -79,8 +80,8 @@ class worker_core {
     bool is_notified = false;   // since the last take was sent
     bool is_announced = false;  // the database knows that the worker waits for this kind
   };
-  /// How an attempt ended, until the database knows.
-  struct ended_attempt {
+  /// How an attempt ended, until the database has stored it.
+  struct attempt_report {
     worker_id worker = 0;
     job_id id = 0;
     std::int32_t attempt = 0;
@@ -91,9 +92,13 @@ class worker_core {
   };
   using running_job = std::list<job>::iterator;
   /// How a transaction of jobs ended.
-  struct transaction_end {
+  struct transaction_result {
     std::exception_ptr error;  // null: it was committed
     bool was_begun = false;    // by a statement, so that the error may be a job's fault
+  };
+  enum class error_kind : std::uint8_t {
+    transient,  ///< a further attempt at the statement may succeed
+    lasting,    ///< a further attempt would only repeat the error
   };
   struct free_slots {
     std::vector<std::string_view> kinds;
@@ -106,7 +111,7 @@ class worker_core {
   void end_registration(worker_id worker) noexcept;
 
   task<> take_jobs();
-  task<> take_some();
+  task<> take_ready_jobs();
   task<> take(const free_slots& slots);
   task<> release_unknown_jobs();
   [[nodiscard]] free_slots find_free_slots() const;
@@ -118,38 +123,39 @@ class worker_core {
   void start_transactions(handled_kind& kind);
   void start_jobs(handled_kind& kind, std::span<taken_job> jobs);
   task<> run_jobs(std::vector<running_job> jobs, handled_kind& kind);
-  task<transaction_end> run_in_transaction(std::span<const running_job> jobs, handled_kind& kind);
+  task<transaction_result> run_in_transaction(std::span<const running_job> jobs,
+                                              handled_kind& kind);
   /// The body of the transaction.
   task<> run_and_finish(std::span<job* const> jobs, handled_kind& kind, postgres::transaction& tx,
                         bool& was_begun);
-  /// Frees the job's slot. `end`: what is to be stored; none: a transaction has stored it.
-  void retire_job(running_job current, handled_kind& kind, std::optional<ended_attempt> end);
-  ended_attempt run_failed(const job& current, const handled_kind& kind,
-                           const std::exception_ptr& error);
+  /// Frees the job's slot. `report`: what to store; none if a transaction has ended the job.
+  void retire_job(running_job current, handled_kind& kind, std::optional<attempt_report> report);
+  attempt_report report_failure(const job& current, const handled_kind& kind,
+                                const std::exception_ptr& error);
 
-  task<> store_ends();
-  task<> store_some_ends();
+  task<> store_reports();
+  task<> store_some_reports();
 
   task<> keep_lease();
-  task<> beat();
+  task<> send_heartbeat();
   task<> watch_lease();
   task<> store_progress();
   task<> store_some_progress();
-  task<> keep_tables();
-  task<> look_after_tables();
+  task<> run_maintenance();
+  task<> maintain_tables();
   task<> submit_due_schedules();
 
-  task<> hear_ready();
-  task<> hear_stops();
+  task<> listen_for_ready_jobs();
+  task<> listen_for_cancelled_jobs();
 
-  task<> end_orderly(async_scope& services, async_scope& takers);
+  task<> shut_down(async_scope& services, async_scope& takers);
   task<> end_handlers();
 
   /// Runs `step()` again and again until the worker fails, or, if `ends_with_draining`, drains.
   template <class Step>
   task<> repeat(Step step, bool ends_with_draining);
-  /// Notes an error of a statement. Returns false if a further attempt would only repeat it.
-  bool can_retry(const std::exception_ptr& error);
+  /// Counts and stores an error of a statement, and returns its kind. Rethrows other exceptions.
+  error_kind note_error(const std::exception_ptr& error);
   [[nodiscard]] postgres::statement limited(std::string_view text) const;
   [[nodiscard]] postgres::client_options lease_client_options() const;
   [[nodiscard]] duration tick() const noexcept;
@@ -168,12 +174,13 @@ class worker_core {
 
   std::deque<handled_kind> kinds_;
   std::list<job> running_;
-  std::deque<ended_attempt> unreported_;
-  std::size_t single_ends_ = 0;  // ends to store one by one, as their common statement was refused
+  std::deque<attempt_report> unreported_;
+  /// The number of reports to store one by one, because a statement with all of them was refused.
+  std::size_t single_reports_ = 0;
 
   worker_id worker_ = 0;   // 0: not registered
   steady_time lease_end_;  // unless the lease is extended
-  steady_time next_beat_;
+  steady_time next_heartbeat_;
   steady_time next_look_;     // for ready jobs
   steady_time next_release_;  // of jobs that the database believes to run here
   steady_time next_take_over_;
@@ -185,10 +192,10 @@ class worker_core {
   bool is_draining_ = false;
   std::exception_ptr fatal_;
   manual_reset_event drain_requested_;
-  auto_reset_event registered_;  // for watch_lease()
-  auto_reset_event changed_;     // for take_jobs(): slots, jobs, the registration, or draining
-  auto_reset_event has_ends_;    // for store_ends()
-  auto_reset_event progressed_;  // for end_orderly(): a handler has ended, or ends are stored
+  auto_reset_event registered_;    // for watch_lease()
+  auto_reset_event changed_;       // for take_jobs(): slots, jobs, the registration, or draining
+  auto_reset_event report_added_;  // for store_reports()
+  auto_reset_event progressed_;    // for shut_down(): a handler has ended, or reports are stored
   std::optional<async_scope> handlers_;
   worker_metrics metrics_;
 };
