@@ -102,10 +102,10 @@ std::optional<hierarchy_mount> parse_mount(std::string_view line) {
 
 // Returns the path of `group` below the mounted group: "" or "/a/b"; nullopt if the mount does not
 // contain the group, for example if the group is outside of the process's namespace ("/../a").
-std::optional<std::string> path_below(std::string_view mounted, std::string_view group) {
-  if (mounted == "/") mounted = "";
-  if (!group.starts_with(mounted)) return std::nullopt;
-  group.remove_prefix(mounted.size());
+std::optional<std::string> path_below(std::string_view mounted_group, std::string_view group) {
+  if (mounted_group == "/") mounted_group = "";
+  if (!group.starts_with(mounted_group)) return std::nullopt;
+  group.remove_prefix(mounted_group.size());
   while (group.ends_with('/')) group.remove_suffix(1);
   if (!group.empty() && !group.starts_with('/')) return std::nullopt;
   if (contains(split(group, '/'), "..")) return std::nullopt;

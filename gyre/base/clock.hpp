@@ -45,11 +45,11 @@ constexpr steady_time later(steady_time start, duration delay) noexcept {
   return start + delay;
 }
 
-/// Returns `length` as seconds and additional nanoseconds, which are never negative.
-inline std::timespec to_timespec(duration length) noexcept {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(length);
+/// Returns `value` as seconds and additional nanoseconds, which are never negative.
+inline std::timespec to_timespec(duration value) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(value);
   return {.tv_sec = static_cast<std::time_t>(seconds.count()),
-          .tv_nsec = static_cast<long>((length - seconds).count())};
+          .tv_nsec = static_cast<long>((value - seconds).count())};
 }
 
 }  // namespace detail

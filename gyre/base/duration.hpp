@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// duration: a length of time as a parameter or an option, made of any std::chrono::duration.
+// duration: a length of time as a parameter or an option, converted from any std::chrono::duration.
 //
 //     const gyre::duration longest = std::chrono::hours::max();  // 292 years, not a negative length
 #pragma once

@@ -8,10 +8,10 @@
 namespace gyre::detail {
 
 /// Throws std::system_error for the error number `error`, with the failed `call` in its message.
-[[noreturn, gnu::cold]] void throw_system_error(int error, const char* call);
+[[noreturn, gnu::cold]] void throw_system_error(int error, const char* function_name);
 
-/// Calls throw_system_error(errno, call).
-[[noreturn, gnu::cold]] void throw_errno(const char* call);
+/// Calls throw_system_error(errno, function_name).
+[[noreturn, gnu::cold]] void throw_errno(const char* function_name);
 
 /// Prints "gyre: an exception EVENT: MESSAGE" to stderr, with an `event` such as "left the main
 /// task".

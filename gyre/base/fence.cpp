@@ -24,12 +24,12 @@ bool is_switched_off() noexcept {
 // use the fallback after the light fences have become free.
 bool uses_membarrier() noexcept {
   static const bool decided = [] {
-    const bool available = !is_switched_off() &&
-                           membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-                           membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    const bool is_available = !is_switched_off() &&
+                              membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+                              membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     // relaxed: see asymmetric_light_fence().
-    detail::light_fence_is_free.store(available, std::memory_order_relaxed);
-    return available;
+    detail::light_fence_is_free.store(is_available, std::memory_order_relaxed);
+    return is_available;
   }();
   return decided;
 }
@@ -65,9 +65,9 @@ void heavy_fence() noexcept {
 }
 
 void force_symmetric_fences(bool is_forced) noexcept {
-  const bool available = uses_membarrier();
+  const bool is_available = uses_membarrier();
   forced_symmetric.store(is_forced, std::memory_order_relaxed);
-  light_fence_is_free.store(available && !is_forced, std::memory_order_relaxed);
+  light_fence_is_free.store(is_available && !is_forced, std::memory_order_relaxed);
 }
 
 }  // namespace detail

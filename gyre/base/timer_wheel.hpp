@@ -180,7 +180,7 @@ class timer_wheel {
 };
 
 template <class Expired>
-std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& expired) {
+std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& on_expired) {
   if (const tick ended_ticks = ticks_ended_by(now); ended_ticks < quiet_until_) [[likely]] {
     seen_ = current_ = std::max(seen_, ended_ticks);
     return 0;
@@ -190,7 +190,7 @@ std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& e
   admit_late();
   seen_ = std::max(seen_, ticks_ended_by(now));
   std::size_t fired = 0;
-  for (; fired < limit && turn(); ++fired) expired(take_due());
+  for (; fired < limit && turn(); ++fired) on_expired(take_due());
   return fired;
 }
 

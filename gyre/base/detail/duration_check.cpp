@@ -7,20 +7,20 @@
 namespace gyre::detail {
 namespace {
 
-[[noreturn, gnu::cold]] void refuse(duration length, std::string_view name,
+[[noreturn, gnu::cold]] void refuse(duration value, std::string_view name,
                                     const char* requirement) {
   throw std::invalid_argument(
-      std::string(name).append(" is ").append(std::to_string(length.count())).append(requirement));
+      std::string(name).append(" is ").append(std::to_string(value.count())).append(requirement));
 }
 
 }  // namespace
 
-void require_positive(duration length, std::string_view name) {
-  if (length <= duration::zero()) refuse(length, name, " ns; it must be positive");
+void require_positive(duration value, std::string_view name) {
+  if (value <= duration::zero()) refuse(value, name, " ns; it must be positive");
 }
 
-void require_not_negative(duration length, std::string_view name) {
-  if (length < duration::zero()) refuse(length, name, " ns; it must not be negative");
+void require_not_negative(duration value, std::string_view name) {
+  if (value < duration::zero()) refuse(value, name, " ns; it must not be negative");
 }
 
 }  // namespace gyre::detail

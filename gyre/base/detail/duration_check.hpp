@@ -12,17 +12,17 @@
 
 namespace gyre::detail {
 
-/// Both functions throw std::invalid_argument unless `length` is as required. The message has
-/// `name`, such as "gyre::retry: time_limit", and the length.
-void require_positive(duration length, std::string_view name);
-void require_not_negative(duration length, std::string_view name);
+/// Both functions throw std::invalid_argument unless `value` is as required. The message has
+/// `name`, such as "gyre::retry: time_limit", and the value.
+void require_positive(duration value, std::string_view name);
+void require_not_negative(duration value, std::string_view name);
 
-/// Returns `length` in whole units, rounded up, and at most `max_count`.
+/// Returns `value` in whole units, rounded up, and at most `max_count`.
 template <class Unit>
-constexpr int whole_units(duration length,
+constexpr int whole_units(duration value,
                           int max_count = std::numeric_limits<int>::max()) noexcept {
   using count = typename Unit::rep;
-  return static_cast<int>(std::clamp<count>(std::chrono::ceil<Unit>(length).count(),
+  return static_cast<int>(std::clamp<count>(std::chrono::ceil<Unit>(value).count(),
                                             std::numeric_limits<int>::min(), max_count));
 }
 

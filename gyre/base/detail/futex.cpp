@@ -22,12 +22,12 @@ void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept {
   // Returns at once, because the kernel adds the timer slack of the thread, 50 us, even to a time
   // that has passed.
-  const bool ends = deadline != steady_time::max();
-  if (ends && deadline <= monotonic_now()) return;
+  const bool has_deadline = deadline != steady_time::max();
+  if (has_deadline && deadline <= monotonic_now()) return;
   const std::timespec until =
       to_timespec(std::max(deadline.time_since_epoch(), std::chrono::nanoseconds{0}));
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, ends ? &until : nullptr, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, has_deadline ? &until : nullptr,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept {

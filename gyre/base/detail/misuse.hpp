@@ -92,7 +92,7 @@ class misused_duration {
   misused_duration(T&&) {}
 };
 
-/// Whether a callback with `Signature` can be made of an F.
+/// Whether a callback with `Signature` can be constructed from an F.
 template <class F, class Signature>
 inline constexpr bool accepts_signature = false;
 template <class F, class R, class... Arguments>

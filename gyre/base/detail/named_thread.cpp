@@ -41,8 +41,8 @@ class thread_attributes {
 
   const pthread_attr_t* get() const noexcept { return &attributes_; }
 
-  static void check(int error, const char* call) {
-    if (error != 0) throw_system_error(error, call);
+  static void check(int error, const char* function_name) {
+    if (error != 0) throw_system_error(error, function_name);
   }
 
  private:

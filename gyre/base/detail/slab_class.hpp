@@ -42,12 +42,12 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 }
 
 /// Allocates like slab_allocate(), for short-lived blocks such as coroutine frames: takes a block
-/// from a small stack of the thread, which is refilled from the slabs up to half.
+/// from a small stack of the thread. An empty stack is filled half from the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
-/// Frees a block of slab_allocate_class(), which must not be null. The calling thread keeps some
-/// blocks for its next allocations (of each class at most 128 and 32 KiB, but at least four),
-/// including blocks of other threads; further blocks return to their slabs.
+/// Frees `memory`, a block of slab_allocate_class(); not null. The calling thread keeps up to 128
+/// blocks of each class for its next allocations, at most 32 KiB but always four blocks, including
+/// blocks of other threads; further blocks return to their slabs.
 void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 
 /// Frees a block like slab_deallocate_class(), with the size class of the block's slab.

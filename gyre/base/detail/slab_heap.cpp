@@ -27,10 +27,10 @@ std::byte* map_aligned(std::size_t bytes) {
   if (misalignment(memory) == 0) return memory;
   ::munmap(memory, bytes);
   memory = map_bytes(2 * bytes);
-  const std::size_t before = (bytes - misalignment(memory)) % bytes;
-  if (before != 0) ::munmap(memory, before);
-  ::munmap(memory + before + bytes, bytes - before);
-  return memory + before;
+  const std::size_t padding = (bytes - misalignment(memory)) % bytes;
+  if (padding != 0) ::munmap(memory, padding);
+  ::munmap(memory + padding + bytes, bytes - padding);
+  return memory + padding;
 }
 
 }  // namespace
