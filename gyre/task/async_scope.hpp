@@ -78,7 +78,7 @@ class async_scope final : public scope {
   /// a message.
   /// Errors: those of the tasks. Throws gyre::operation_cancelled if the coroutine was asked to
   /// stop and a task ended with that. Tasks that end with operation_cancelled after request_stop()
-  /// are no error.
+  /// are not errors.
   /// Complexity: no allocation.
   detail::scope_join join() noexcept;
 

@@ -26,7 +26,7 @@
 namespace gyre {
 
 /// Awaits the awaitables of a range, at most `limit` at a time, and returns a std::vector of their
-/// results in the order of the range; nothing if they are void, std::reference_wrapper for
+/// results in the order of the range; no vector if they are void, std::reference_wrapper for
 /// references. The next awaitable starts as soon as one has ended. `range` is moved in and read one
 /// element at a time, so it may be a view that makes tasks.
 ///
@@ -129,7 +129,9 @@ class collection {
     child_slot.next = std::exchange(free_, &child_slot);
   }
   /// Returns the first error, or null. Called when all children have ended.
-  std::exception_ptr take_error() noexcept { return error_for(group_.parent(), std::move(error_)); }
+  std::exception_ptr take_error() noexcept {
+    return translate_child_error(group_.parent(), std::move(error_));
+  }
   auto release() { return results_.release(); }
 
  private:

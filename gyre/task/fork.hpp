@@ -74,7 +74,7 @@ class [[nodiscard]] forked : detail::forked_child {
     if (state.empty()) [[unlikely]]
       detail::throw_empty_task();
     if (state.failed()) [[unlikely]]
-      std::rethrow_exception(detail::error_for(parent_context(), state.take_error()));
+      std::rethrow_exception(detail::translate_child_error(parent_context(), state.take_error()));
     return state.take_result();
   }
 

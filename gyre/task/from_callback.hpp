@@ -71,8 +71,8 @@ class completion {
   /// adopt() turns the pointer into a completion again, once; without adopt() the coroutine waits
   /// for ever.
   [[nodiscard]] void* release() noexcept { return std::exchange(state_, nullptr); }
-  [[nodiscard]] static completion adopt(void* released) noexcept {
-    return completion(*static_cast<state*>(released));
+  [[nodiscard]] static completion adopt(void* pointer) noexcept {
+    return completion(*static_cast<state*>(pointer));
   }
 
  private:

@@ -37,11 +37,11 @@ template <class T>
 [[nodiscard]] auto from_future(std::future<T> future, executor& blocking_executor) noexcept {
   return detail::future_awaiter<std::future<T>>(std::move(future), blocking_executor);
 }
-/// Awaits a std::shared_future, as from_future(future, blocking) does for a std::future. Returns a
-/// reference, valid as long as any copy of `future`.
+/// Awaits a std::shared_future, as from_future() does a std::future. Returns a reference, valid as
+/// long as any copy of `future`.
 template <class T>
-[[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
-  return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);
+[[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking_executor) noexcept {
+  return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking_executor);
 }
 
 namespace detail {
@@ -50,8 +50,8 @@ namespace detail {
 template <class Future>
 class future_awaiter : operation {
  public:
-  future_awaiter(Future&& future, executor& blocking) noexcept
-      : operation(&wait), future_(std::move(future)), blocking_(&blocking) {}
+  future_awaiter(Future&& future, executor& blocking_executor) noexcept
+      : operation(&wait), future_(std::move(future)), blocking_(&blocking_executor) {}
   // Requires that `other` was not awaited.
   future_awaiter(future_awaiter&& other) noexcept
       : future_awaiter(std::move(other.future_), *other.blocking_) {}

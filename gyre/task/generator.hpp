@@ -49,8 +49,8 @@ template <class Element, class Yielded>
 using yielded_from = std::conditional_t<std::convertible_to<Element, Yielded>, Yielded,
                                         std::remove_cvref_t<Yielded>>;
 
-/// The promise of all generators that yield the same type, so that they can nest. In each step the
-/// outermost generator, the root, resumes the innermost one directly.
+/// The promise of all generators that yield the same type. The common promise lets them nest. In
+/// each step the outermost generator, the root, resumes the innermost one directly.
 template <class Yielded>
 class generator_promise : public slab_frame {
  public:

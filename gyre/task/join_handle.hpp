@@ -109,7 +109,7 @@ class joinable_state final : public joinable_work {
   T take(const task_context* reader) {
     if (!claim_result()) throw_joined_twice();
     if (std::exception_ptr error = take_error()) [[unlikely]] {
-      std::rethrow_exception(reader != nullptr ? error_of_taken(*reader, std::move(error))
+      std::rethrow_exception(reader != nullptr ? translate_taken_error(*reader, std::move(error))
                                                : error_outside(std::move(error)));
     }
     return task_access::state(work_).take_result();

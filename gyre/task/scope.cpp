@@ -167,7 +167,7 @@ void scope::append_children(std::vector<task_context*>& contexts) {
   children_.for_each([&](task_context& each) { contexts.push_back(&each); });
 }
 
-// Called when a task has ended. The scope may have been destroyed at the return.
+// Called when a task has ended. The scope may have been destroyed when this function returns.
 std::coroutine_handle<> scope::finish_task(const executor* end_executor) noexcept {
   // acquire and release: the last task's decrement pairs with those of the other tasks, so that
   // their errors are visible at the end; and with the release in close(), which makes the parent's
@@ -208,7 +208,8 @@ void scope::add_error(std::exception_ptr error) noexcept {
 
 std::exception_ptr scope::final_error(const task_context& joiner, bool was_counted) const {
   if (first_error_ != nullptr) {
-    if (policy_ == scope_errors::stop_at_first) return detail::error_for(joiner, first_error_);
+    if (policy_ == scope_errors::stop_at_first)
+      return detail::translate_child_error(joiner, first_error_);
     std::vector<std::exception_ptr> all;
     all.reserve(1 + more_errors_.size());
     all.push_back(first_error_);

@@ -230,8 +230,7 @@ inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<C
 namespace detail {
 
 /// A stop callback like inplace_stop_callback, but with a plain function, which finds the
-/// callback's owner by the address of the callback. Four words, of which none is a pointer to the
-/// owner.
+/// callback's owner by the address of the callback. Has four words, without a pointer to the owner.
 class bare_stop_callback : public stop_callback_base {
  public:
   bare_stop_callback(inplace_stop_token token,

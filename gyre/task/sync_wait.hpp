@@ -20,8 +20,8 @@ namespace gyre {
 ///
 /// Thread-safety: may be called from any thread except the threads of a loop or pool that
 /// `awaitable` needs.
-/// Lifetime: `awaitable` has ended at the return, except for coroutines that a deadlock report
-/// leaves suspended.
+/// Lifetime: `awaitable` has ended when sync_wait() returns, except for coroutines that a deadlock
+/// report leaves suspended.
 /// Errors: those of `awaitable`; std::errc::operation_canceled if `stop` ended it;
 /// std::errc::operation_not_supported for waits for time. Where backtraces are on
 /// (async_backtrace.hpp), std::errc::resource_deadlock_would_occur if all coroutines wait and the

@@ -70,7 +70,7 @@ template <awaitable_range Range>
 /// await.
 /// Errors: as when_all(). When `make` throws, no more children start, the others are asked to stop,
 /// and the exception is thrown when they have ended. After an error some results are unchanged.
-/// Complexity: no allocation but the children's frames, of which one thread has only one at a time
+/// Complexity: no allocation but the children's frames; a thread has only one of them at a time
 /// unless a child waits.
 template <class T, std::size_t Extent, std::copy_constructible Make>
   requires std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&

@@ -82,7 +82,7 @@ class race {
       error = nullptr;
       return completed;
     }
-    error = error_for(group.parent(), std::move(error));
+    error = translate_child_error(group.parent(), std::move(error));
     return none;
   }
 

@@ -118,13 +118,13 @@ namespace detail {
 /// the operation and its cancellation are done.
 class asio_cancellation : operation {
  public:
-  explicit asio_cancellation(executor& where) noexcept
+  explicit asio_cancellation(executor& target) noexcept
       : operation([](operation& self) {
           // Owned here, because emit() may end the operation and drop the other owner.
           const auto alive = std::move(static_cast<asio_cancellation&>(self).until_run_);
           alive->signal_.emit(boost::asio::cancellation_type::all);
         }),
-        where_(where) {}
+        where_(target) {}
 
   boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
   /// Disconnects the cancellation slot. Called once the operation has completed.

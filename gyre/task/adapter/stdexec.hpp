@@ -296,7 +296,7 @@ class sender_awaiter : completion_wait {
     begin(coroutine, *context.where);
     connected_.emplace(std::move(sender_), receiver(*this));
     execution::start(connected_->operation);
-    return must_wait();
+    return begin_wait();
   }
   result await_resume() {
     connected_.reset();

@@ -51,8 +51,8 @@ bool blocking_executor::runs_only_here() const noexcept {
 
 bool blocking_executor::blocks_this_thread() noexcept { return innermost != nullptr; }
 
-bool blocking_executor::run_until(const bool& done) {
-  while (!done) {
+bool blocking_executor::run_until(const bool& is_done) {
+  while (!is_done) {
     intrusive_queue<operation> ready = queue_.take();
     if (ready.empty() && checks_deadlocks && is_single_threaded()) {
       // Another thread may have posted an operation between the first take() and its end.
@@ -70,9 +70,9 @@ void throw_deadlock(const std::string& report) {
 }
 
 void throw_if_deadlock(const task_context& context, const executor& target) {
-  const bool in_sync_wait =
+  const bool is_in_sync_wait =
       context.where->runs_only_here() && blocking_executor::blocks_this_thread();
-  if (in_sync_wait && context.where != &target && target.runs_only_here()) {
+  if (is_in_sync_wait && context.where != &target && target.runs_only_here()) {
     throw_deadlock(
         "gyre: a coroutine goes to an executor whose only thread is in the sync_wait() that waits "
         "for it:\n" +

@@ -73,9 +73,9 @@ class blocking_executor final : public executor {
   /// Returns whether every posted operation was taken by run_until().
   bool is_idle() const noexcept { return queue_.empty(); }
 
-  /// Runs operations until one of them sets `done`. In builds that check for deadlocks, returns
+  /// Runs operations until one of them sets `is_done`. In builds that check for deadlocks, returns
   /// false instead of sleeping if the program has no other thread.
-  bool run_until(const bool& done);
+  bool run_until(const bool& is_done);
 
  private:
   basic_blocking_queue<> queue_;

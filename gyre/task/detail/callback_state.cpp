@@ -28,8 +28,8 @@ void callback_state::end_completion() noexcept {
 }
 
 void callback_state::abandon() noexcept {
-  [[maybe_unused]] const bool first = claim();
-  assert((first || core_.has(starter)) &&
+  [[maybe_unused]] const bool is_first = claim();
+  assert((is_first || core_.has(starter)) &&
          "a coroutine was destroyed between its wake-up and its resumption");
 }
 

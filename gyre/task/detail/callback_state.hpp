@@ -48,8 +48,9 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
   void end_completion() noexcept;
 
   // The following members belong to the waiting coroutine.
-  /// Returns whether the outcome is not set yet; publish() then resumes the coroutine.
-  bool must_wait() noexcept { return !core_.leave(starter); }
+  /// Begins the wait, after the operation was started. Returns false if the outcome is set already;
+  /// otherwise publish() resumes the coroutine. Called once.
+  bool begin_wait() noexcept { return !core_.leave(starter); }
   /// Called when the coroutine is destroyed before it received the outcome.
   void abandon() noexcept;
   void release() noexcept;
@@ -142,7 +143,7 @@ class callback_awaiter {
     }
     start_(std::move(done));
     if (context.stop.stop_possible()) stopping_.emplace(context.stop, stop{this});
-    return state_->must_wait();
+    return state_->begin_wait();
   }
   T await_resume() {
     stopping_.reset();

@@ -45,12 +45,12 @@ void count_cancellation(const task_context& context) {
   if (++context.cancellations >= max_cancellations) end_program(context);
 }
 
-void throw_failure(std::error_code error, const task_context* context, const char* what) {
+void throw_failure(std::error_code error, const task_context* context, const char* function_name) {
   if (is_stop(error, context)) {
     count_cancellation(*context);
     throw operation_cancelled();
   }
-  if (what != nullptr) throw std::system_error(error, what);
+  if (function_name != nullptr) throw std::system_error(error, function_name);
   throw std::system_error(error);
 }
 
@@ -110,7 +110,8 @@ std::exception_ptr cancellation_in(const task_context& context) noexcept {
   return context.stop.stop_requested() ? cancellation() : make_error(std::errc::operation_canceled);
 }
 
-std::exception_ptr error_for(const task_context& parent, std::exception_ptr error) noexcept {
+std::exception_ptr translate_child_error(const task_context& parent,
+                                         std::exception_ptr error) noexcept {
   if (error != cancellation()) return error;
   if (parent.stop.stop_requested()) count_cancellation(parent);
   return cancellation_in(parent);
@@ -121,8 +122,9 @@ void note_taken_error(const task_context* context) noexcept {
   if (context != nullptr && context != &no_context()) context->has_taken_cancellation = true;
 }
 
-std::exception_ptr error_of_taken(const task_context& taker, std::exception_ptr error) noexcept {
-  error = error_for(taker, std::move(error));
+std::exception_ptr translate_taken_error(const task_context& taker,
+                                         std::exception_ptr error) noexcept {
+  error = translate_child_error(taker, std::move(error));
   note_taken_error(&taker);
   return error;
 }

@@ -19,9 +19,9 @@ inline constexpr std::uint32_t max_cancellations = 100'000;
 
 /// Throws the exception of a wait that failed with `error` in `context`, which is null for a
 /// coroutine without one: operation_cancelled if the coroutine was asked to stop and `error` is
-/// operation_canceled, else std::system_error, with `what` unless that is null.
+/// operation_canceled, else std::system_error, with `function_name` unless that is null.
 [[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
-                                           const char* what = nullptr);
+                                           const char* function_name = nullptr);
 /// Calls throw_failure() with std::errc::operation_canceled.
 [[noreturn, gnu::cold]] void throw_cancelled(const task_context& context);
 
@@ -64,20 +64,21 @@ inline bool gives_way(const task_context& context, std::coroutine_handle<> corou
 [[gnu::cold]] std::exception_ptr cancellation_in(const task_context& context) noexcept;
 /// Returns, for the coroutine of `parent`, the `error` of a child that had its own stop token.
 /// Counts a cancellation if the parent was asked to stop.
-[[gnu::cold]] std::exception_ptr error_for(const task_context& parent,
-                                           std::exception_ptr error) noexcept;
+[[gnu::cold]] std::exception_ptr translate_child_error(const task_context& parent,
+                                                       std::exception_ptr error) noexcept;
 /// Records that a wait in `context` returns the error of other work, so that a cancellation among
 /// these errors is not attributed to the wait: with_timeout() passes it on. `context` may be null.
 [[gnu::cold]] void note_taken_error(const task_context* context) noexcept;
-/// Returns error_for(`taker`, `error`), for the error of a task that the coroutine of `taker`
-/// received, and calls note_taken_error().
-[[gnu::cold]] std::exception_ptr error_of_taken(const task_context& taker,
-                                                std::exception_ptr error) noexcept;
-/// Returns `error` for a caller that is no coroutine: std::system_error in place of cancellation().
+/// Returns translate_child_error(`taker`, `error`), for the error of a task that the coroutine of
+/// `taker` received, and calls note_taken_error().
+[[gnu::cold]] std::exception_ptr translate_taken_error(const task_context& taker,
+                                                       std::exception_ptr error) noexcept;
+/// Returns `error` for a caller that is not a coroutine: std::system_error in place of
+/// cancellation().
 [[gnu::cold]] std::exception_ptr error_outside(std::exception_ptr error) noexcept;
 /// Returns `error` for another coroutine: std::system_error in place of any operation_cancelled.
 [[gnu::cold]] std::exception_ptr error_for_others(std::exception_ptr error) noexcept;
-/// Returns the exception being handled, for a caller that is no coroutine: see error_outside().
+/// Returns the exception being handled, for a caller that is not a coroutine: see error_outside().
 [[gnu::cold]] std::exception_ptr current_exception_outside() noexcept;
 
 }  // namespace gyre::detail

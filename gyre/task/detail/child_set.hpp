@@ -94,11 +94,11 @@ class reused_contexts {
   }
   /// Appends the contexts to `contexts`, the oldest first.
   void append_to(std::vector<task_context*>& contexts) const {
-    const auto before = static_cast<std::ptrdiff_t>(contexts.size());
+    const auto old_size = static_cast<std::ptrdiff_t>(contexts.size());
     for (Child* each = newest_; each != nullptr; each = each->listed.older) {
       contexts.push_back(each);
     }
-    std::reverse(contexts.begin() + before, contexts.end());
+    std::reverse(contexts.begin() + old_size, contexts.end());
   }
 
  private:

@@ -12,24 +12,25 @@
 namespace gyre::detail {
 
 /// A wait for an operation that completes once. The coroutine starts the operation, then calls
-/// must_wait(); the operation's completion calls complete(). The later of the two calls continues
-/// the coroutine: must_wait() returns false, or complete() posts the coroutine to its executor.
+/// begin_wait(); the operation's completion calls complete(). The later of the two calls continues
+/// the coroutine: begin_wait() returns false, or complete() posts the coroutine to its executor.
 /// Allocates nothing.
 class completion_wait : resumption {
  protected:
   completion_wait() noexcept = default;
   ~completion_wait() = default;
 
-  void begin(std::coroutine_handle<> coroutine, executor& where) noexcept {
+  void begin(std::coroutine_handle<> coroutine, executor& target) noexcept {
     waiting = coroutine;
-    where_ = &where;
+    where_ = &target;
     core_.begin(starter | completer);
   }
-  /// Called after the operation was started. Returns false if the operation has completed. If it
-  /// returns true, complete() resumes the coroutine, and the wait may have been destroyed.
-  bool must_wait() noexcept { return !core_.leave(starter); }
-  /// Called on any thread after the outcome was stored. The wait may have been destroyed at the
-  /// return.
+  /// Begins the wait, after the operation was started. Returns false if the operation has
+  /// completed. Called once. If it returns true, complete() resumes the coroutine, and the wait may
+  /// have been destroyed.
+  bool begin_wait() noexcept { return !core_.leave(starter); }
+  /// Called on any thread after the outcome was stored. The wait may have been destroyed when this
+  /// function returns.
   void complete() noexcept {
     if (core_.leave(completer)) where_->post(*this);
   }

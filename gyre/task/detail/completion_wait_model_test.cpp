@@ -32,8 +32,8 @@ struct waiting_coroutine : gyre::detail::completion_wait {
     begin(std::noop_coroutine(), where);
     written_before = 1;
   }
+  using completion_wait::begin_wait;
   using completion_wait::complete;
-  using completion_wait::must_wait;
   int written_before = 0;
   int outcome = 0;
 };
@@ -55,7 +55,7 @@ void start_and_complete() {
       waiting->complete();
     });
     waiting->written_before = 2;
-    if (!waiting->must_wait()) where.go_on();
+    if (!waiting->begin_wait()) where.go_on();
   }
   model::assert_that(resumed == 1, "the coroutine went on once");
 }
@@ -71,7 +71,7 @@ TEST(CompletionWaitModel, CompletionWithinTheStartNeedsNoExecutor) {
     where.go_on = [] { model::assert_that(false, "nothing is posted"); };
     const auto waiting = std::make_unique<waiting_coroutine>(where);
     waiting->complete();
-    model::assert_that(!waiting->must_wait(), "completed");
+    model::assert_that(!waiting->begin_wait(), "completed");
   });
   EXPECT_TRUE(checked) << checked;
 }

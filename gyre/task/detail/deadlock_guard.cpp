@@ -37,8 +37,8 @@ void append_frames(std::string& text, const promise_base& innermost, const std::
   }
 }
 
-// Destroys the suspended coroutine of `context`, as if it had been cancelled; `context` may have
-// been destroyed at the return. Returns whether another coroutine was resumed.
+// Destroys the suspended coroutine of `context`, as if it had been cancelled. `context` may have
+// been destroyed when this function returns. Returns whether it resumed another coroutine.
 bool cancel(task_context& context) {
   try {
     throw_cancelled(context);
@@ -96,18 +96,18 @@ class live_tasks {
     return text;
   }
 
-  // Destroys the tasks without children that run on `where` and cannot be in another executor's
+  // Destroys the tasks without children that run on `target` and cannot be in another executor's
   // queue, as if they were cancelled. Returns early when a coroutine was woken, since the snapshot
   // is then out of date. Returns false if there was no such task.
-  bool cancel_leaves(const blocking_executor& where) const {
+  bool cancel_leaves(const blocking_executor& target) const {
     bool has_cancelled = false;
     for (std::size_t i = tasks_.size(); i-- > 0;) {
       task_context& context = *tasks_[i].context;
-      const bool may_be_queued = context.where != &where || context.trace.holder.get() != nullptr;
+      const bool may_be_queued = context.where != &target || context.trace.holder.get() != nullptr;
       if (!is_leaf(i) || may_be_queued) continue;
       has_cancelled = true;
       const bool has_resumed = cancel(context);
-      if (has_resumed || !where.is_idle()) break;
+      if (has_resumed || !target.is_idle()) break;
     }
     return has_cancelled;
   }
@@ -150,11 +150,11 @@ class live_tasks {
 
 // Cancels the remaining tasks one by one, since the destruction of a task may wake others, for
 // example by unlocking a mutex. Returns false if some tasks have not ended.
-bool cancel_remaining(task_context& root, blocking_executor& executor, const bool& done) {
+bool cancel_remaining(task_context& root, blocking_executor& executor, const bool& is_done) {
   // The rounds are limited, because a task may repeat the cancelled operation for ever.
   std::size_t rounds = 2 * live_tasks(root).size();
   while (rounds-- > 0 && live_tasks(root).cancel_leaves(executor)) {
-    if (executor.run_until(done)) return true;
+    if (executor.run_until(is_done)) return true;
   }
   return false;
 }
@@ -171,14 +171,14 @@ inplace_stop_token reporting_deadlock_guard::follow(inplace_stop_token outer,
 }
 
 void reporting_deadlock_guard::end(task_context& root, task_end& work, blocking_executor& executor,
-                                   const bool& done) {
+                                   const bool& is_done) {
   const std::string report =
       "gyre: sync_wait() would wait for ever: all its coroutines wait, and the program has no "
       "other thread to wake one:\n" +
       live_tasks(root).to_string();
   std::fputs(report.c_str(), stderr);
   end_all_.request_stop();
-  const bool has_ended = executor.run_until(done) || cancel_remaining(root, executor, done);
+  const bool has_ended = executor.run_until(is_done) || cancel_remaining(root, executor, is_done);
   if (!has_ended) {
     has_suspended_ = true;
     work.abandon();

@@ -31,7 +31,7 @@ class reporting_deadlock_guard {
   /// Reports the deadlock of the coroutines of `root`, ends those coroutines that can be ended, and
   /// throws std::system_error (std::errc::resource_deadlock_would_occur).
   [[noreturn]] void end(task_context& root, task_end& work, blocking_executor& executor,
-                        const bool& done);
+                        const bool& is_done);
   /// Returns whether end() has left coroutines suspended for ever.
   bool has_suspended() const noexcept { return has_suspended_; }
 

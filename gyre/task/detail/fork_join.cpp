@@ -12,10 +12,10 @@ namespace gyre::detail {
 
 constinit thread_local child_starts starts_here;
 
-[[gnu::noinline]] void start_nested(std::coroutine_handle<> first, executor& where) noexcept {
-  if (starts_here.depth >= fork_join::max_nested_starts && &where != &inline_executor())
+[[gnu::noinline]] void start_nested(std::coroutine_handle<> first, executor& target) noexcept {
+  if (starts_here.depth >= fork_join::max_nested_starts && &target != &inline_executor())
       [[unlikely]] {
-    if (post_resumption(first, where)) return;
+    if (post_resumption(first, target)) return;
   }
   ++starts_here.depth;
   resume(first);
@@ -23,18 +23,19 @@ constinit thread_local child_starts starts_here;
 }
 
 void fork_join::append_children(std::vector<task_context*>& contexts) {
-  const auto before = static_cast<std::ptrdiff_t>(contexts.size());
+  const auto old_size = static_cast<std::ptrdiff_t>(contexts.size());
   // relaxed: called for a deadlock report, when the program has only one thread.
   for (child* each = newest_kept_.load(std::memory_order_relaxed); each != nullptr;
        each = each->next) {
     contexts.push_back(each);
   }
-  std::reverse(contexts.begin() + before, contexts.end());
+  std::reverse(contexts.begin() + old_size, contexts.end());
 }
 
-void fork_join::split(loop& rest, fork_queue& queue, operation::function run) noexcept {
-  const std::size_t last = rest.end;
-  const std::size_t later_half = (last - rest.next) / 2;
+void fork_join::split(loop& remaining_children, fork_queue& queue,
+                      operation::function run) noexcept {
+  const std::size_t last = remaining_children.end;
+  const std::size_t later_half = (last - remaining_children.next) / 2;
   if (later_half == 0) return;
   void* memory = nullptr;
   try {
@@ -44,12 +45,13 @@ void fork_join::split(loop& rest, fork_queue& queue, operation::function run) no
   }
   static_assert(std::is_trivially_destructible_v<loop>);
   loop* const later = ::new (memory) loop(run, *this, last - later_half, last);
-  rest.end = last - later_half;
-  // relaxed: the count cannot reach zero here, because the end of `rest` is counted later.
+  remaining_children.end = last - later_half;
+  // relaxed: the count cannot reach zero here, because the end of `remaining_children` is counted
+  // later.
   pending_.fetch_add(1, std::memory_order_relaxed);
   if (!queue.push(*later)) {
     pending_.fetch_sub(1, std::memory_order_relaxed);
-    rest.end = last;
+    remaining_children.end = last;
     slab_deallocate(memory, sizeof(loop));
     return;
   }
@@ -88,8 +90,8 @@ void fork_join::on_child_failed(const task_end& end) noexcept {
   }
 }
 
-void fork_join::give_up(loop& rest) noexcept {
-  rest.next = rest.end;
+void fork_join::give_up(loop& remaining_children) noexcept {
+  remaining_children.next = remaining_children.end;
   // relaxed: start_error_ is read after the last decrement of pending_, which orders it.
   if (has_start_error_.exchange(true, std::memory_order_relaxed)) return;
   start_error_ = std::current_exception();
@@ -110,12 +112,12 @@ bool fork_join::finish_with_others(const kept_contexts& list, std::size_t events
   return pending_.fetch_sub(events, std::memory_order_acq_rel) == events;
 }
 
-std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {
-  fork_join& join = *ended.join;
-  ended.end->end_without_continuation();
+std::coroutine_handle<> fork_join::end_elsewhere(child& ended_child) noexcept {
+  fork_join& join = *ended_child.join;
+  ended_child.end->end_without_continuation();
   // The stop source exists until this child is counted below.
-  if (ended.end->failed()) join.on_child_failed(*ended.end);
-  executor* const end_executor = ended.where;
+  if (ended_child.end->failed()) join.on_child_failed(*ended_child.end);
+  executor* const end_executor = ended_child.where;
   // acquire and release: the decrement that reaches zero synchronises with all others, so that the
   // parent sees the results of all children.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;

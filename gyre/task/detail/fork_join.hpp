@@ -38,10 +38,10 @@ extern constinit thread_local child_starts starts_here;
 /// thread.
 class fork_queue_scope {
  public:
-  fork_queue_scope(child_starts& starts, executor& where) noexcept
+  fork_queue_scope(child_starts& starts, executor& target) noexcept
       : starts_(starts),
-        outer_where_(std::exchange(starts.where, &where)),
-        outer_queue_(std::exchange(starts.queue, where.fork_queue_here())) {}
+        outer_where_(std::exchange(starts.where, &target)),
+        outer_queue_(std::exchange(starts.queue, target.fork_queue_here())) {}
   fork_queue_scope& operator=(fork_queue_scope&&) = delete;
   ~fork_queue_scope() {
     starts_.where = outer_where_;
@@ -154,9 +154,9 @@ class fork_join : protected child_set {
   std::coroutine_handle<> parent() const noexcept { return parent_; }
   const task_context& parent_context() const noexcept { return *parent_context_; }
 
-  /// Leaves the later half of `rest` in `queue` to other threads. Called by the thread that owns
-  /// `rest`.
-  void split(loop& rest, fork_queue& queue, operation::function run) noexcept;
+  /// Leaves the later half of `remaining_children` in `queue` to other threads. Called by the
+  /// thread that owns `remaining_children`.
+  void split(loop& remaining_children, fork_queue& queue, operation::function run) noexcept;
   /// Resets `context` for the next child, since the previous child may have changed it.
   void prepare_context(child& context) noexcept {
     fork_context(context, *parent_context_, stop_token_);
@@ -165,9 +165,9 @@ class fork_join : protected child_set {
   /// Adds `context`, whose child still runs or has left an exception in its task, to the contexts
   /// that `list` holds.
   static void keep_context(kept_contexts& list, child& context) noexcept;
-  /// Drops the children of `rest`, and stores the exception being handled. Called in an exception
-  /// handler.
-  void give_up(loop& rest) noexcept;
+  /// Drops the children of `remaining_children`, and stores the exception being handled. Called in
+  /// an exception handler.
+  void give_up(loop& remaining_children) noexcept;
   void on_child_failed(const task_end& end) noexcept;
   /// Ends a share that has counted `events`. Returns true if all children have finished and this
   /// thread counted last; otherwise the join may have been destroyed.

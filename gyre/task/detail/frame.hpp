@@ -54,7 +54,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
 
  public:
-  // The function is no template, because GCC 12 would report operator delete as a mismatch.
+  // The function is not a template, because GCC 12 would report operator delete as a mismatch.
   static void* operator new(std::size_t bytes, const std::remove_reference_t<Before>&...,
                             std::allocator_arg_t, const Allocator& allocator,
                             const std::remove_reference_t<After>&...) {

@@ -130,8 +130,8 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
     return operation_.result();
   }
   std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept override {
-    const bool waits = !operation_.await_ready() && operation_.await_suspend(stand_in);
-    return waits ? std::noop_coroutine() : std::coroutine_handle<>();
+    const bool is_waiting = !operation_.await_ready() && operation_.await_suspend(stand_in);
+    return is_waiting ? std::noop_coroutine() : std::coroutine_handle<>();
   }
 
   Operation operation_;

@@ -24,9 +24,9 @@ struct queued_resumption final : slab_object, operation {
 
 }  // namespace
 
-bool post_resumption(std::coroutine_handle<> waiting, executor& target) noexcept {
+bool post_resumption(std::coroutine_handle<> coroutine, executor& target) noexcept {
   try {
-    target.post(*new queued_resumption(waiting));
+    target.post(*new queued_resumption(coroutine));
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -9,7 +9,8 @@
 namespace gyre::detail {
 namespace {
 
-// The last work in this thread's list of works to be stopped, or null: see unlock_and_stop().
+// The last shared_work in this thread's list of those to be stopped, or null: see
+// unlock_and_stop().
 constinit thread_local shared_work* last_to_stop = nullptr;
 
 [[noreturn, gnu::cold]] void throw_refused() {
@@ -100,7 +101,7 @@ bool shared_work::request_stop() noexcept {
 
 // Adds `waiter`, whose coroutine has suspended. Returns the coroutine to resume on this thread:
 // that of `waiter` if it need not wait, the work's if the waiter is the first, else none. If it
-// waits, the waiter may have been destroyed at the return.
+// waits, the waiter may have been destroyed when this function returns.
 std::coroutine_handle<> shared_work::add_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
   // relaxed, here and below: phase_ changes only with the lock held.
@@ -158,8 +159,8 @@ void shared_work::remove_waiter(shared_waiter& waiter) noexcept {
 // call.
 //
 // Work that is asked to stop may itself be the last awaiter of other work, which is then stopped,
-// too. For a chain of works these calls would nest; instead the outermost call stops the works one
-// after the other.
+// too. For a chain of shared_work objects these calls would nest; instead the outermost call stops
+// them one after the other.
 void shared_work::unlock_and_stop(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_.load(std::memory_order_relaxed) == phase::stopping) return;
   phase_.store(phase::stopping, std::memory_order_relaxed);

@@ -156,7 +156,7 @@ class shared_work : public slab_object, protected task_context, protected operat
   /// asked before.
   bool request_stop() noexcept;
   /// Wakes the awaiters when the work has ended. Returns the coroutine that the caller must resume,
-  /// or null. The work may have been destroyed at the return.
+  /// or null. The work may have been destroyed when this function returns.
   std::coroutine_handle<> wake_awaiters() noexcept;
 
  private:
@@ -184,7 +184,7 @@ class shared_work : public slab_object, protected task_context, protected operat
 
   executor* const target_;
   inplace_stop_source stop_source_;
-  // The next in the list of works to be stopped: see unlock_and_stop().
+  // The next shared_work in the list of those to be stopped: see unlock_and_stop().
   shared_work* next_to_stop_ = nullptr;
   atomic<unsigned> owners_{1};
   atomic<phase> phase_{phase::unstarted};  // changes only with the lock held

@@ -17,8 +17,8 @@ bool sleep_awaiter::wait(std::coroutine_handle<> coroutine, const task_context& 
 bool sleep_awaiter::start() noexcept {
   timer_service& timers = *event_executor().timers();
   if (!deadline_) {
-    const bool elapsed = delay_ <= std::chrono::nanoseconds{0};
-    deadline_ = elapsed ? steady_time::min() : later(timers.now(), delay_);
+    const bool has_elapsed = delay_ <= std::chrono::nanoseconds{0};
+    deadline_ = has_elapsed ? steady_time::min() : later(timers.now(), delay_);
   }
   timers.start_timer(*this, *deadline_);
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// started_task: a coroutine that is started and owned by an object that is no coroutine, for
+// started_task: a coroutine that is started and owned by an object that is not a coroutine, for
 // example one with callbacks.
 #pragma once
 

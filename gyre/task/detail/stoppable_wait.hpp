@@ -45,7 +45,7 @@ class stoppable_wait : operation {
   /// Called on a thread of the event executor, possibly within request_stop().
   virtual bool cancel() noexcept = 0;
   /// Called when the event completes, unless start() returned true. Resumes the coroutine, unless a
-  /// cancellation must end first. The wait may have been destroyed at the return.
+  /// cancellation must end first. The wait may have been destroyed when this function returns.
   void complete_event() noexcept {
     if (core_.leave(event)) resume_coroutine();
   }

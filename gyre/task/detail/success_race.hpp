@@ -43,7 +43,7 @@ class success_race {
   /// Returns the last error (see fail()), for the parent, if no child has won; else null. Called
   /// when all children have ended.
   std::exception_ptr take_error() noexcept {
-    return is_won() ? nullptr : error_for(group_.parent(), std::move(error_));
+    return is_won() ? nullptr : translate_child_error(group_.parent(), std::move(error_));
   }
   /// Returns the task that has won. Requires is_won().
   task<T>& winner() noexcept { return winner_->work; }

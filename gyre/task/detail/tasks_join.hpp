@@ -98,10 +98,10 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   };
 
   static void run(operation& self) {
-    auto& rest = static_cast<loop&>(self);
-    auto& join = static_cast<tasks_join&>(*rest.join);
-    const bool has_ended = rest.next == rest.end;
-    if (has_ended || join.run_stolen(rest)) resume(join.parent());
+    auto& remaining_children = static_cast<loop&>(self);
+    auto& join = static_cast<tasks_join&>(*remaining_children.join);
+    const bool has_ended = remaining_children.next == remaining_children.end;
+    if (has_ended || join.run_stolen(remaining_children)) resume(join.parent());
   }
 
   // Whether the results of a pair may stay in the state in which the children left them, until they
@@ -115,8 +115,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
 
   // Records the end of a child of a pair, unless the child's result may stay as it is.
   template <class T>
-  static void note_end(task_state<T>& ended) noexcept {
-    if constexpr (!take_quietly(static_cast<Tasks*>(nullptr))) ended.end_without_continuation();
+  static void note_end(task_state<T>& state) noexcept {
+    if constexpr (!take_quietly(static_cast<Tasks*>(nullptr))) state.end_without_continuation();
   }
 
   // Runs a join that is not nested in another join on the same executor. A function of its own, so
@@ -234,10 +234,11 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  // Prepares the child `index` of `rest`, and sets `start` to the coroutine to resume. Returns
-  // false if the child's task cannot be awaited, or could not be made; in the second case no more
-  // children are started.
-  [[gnu::always_inline]] bool prepare_child(task_child& target, loop& rest, std::size_t index,
+  // Prepares the child `index` of `remaining_children`, and sets `start` to the coroutine to
+  // resume. Returns false if the child's task cannot be awaited, or could not be made; in the
+  // second case no more children are started.
+  [[gnu::always_inline]] bool prepare_child(task_child& target, loop& remaining_children,
+                                            std::size_t index,
                                             std::coroutine_handle<>& start) noexcept {
     if constexpr (makes_tasks<Tasks>) {
       using task_type = decltype(target.work);
@@ -249,7 +250,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
           throw_empty_task();
         return true;
       } catch (...) {
-        this->give_up(rest);
+        this->give_up(remaining_children);
         return false;
       }
     } else {
@@ -259,25 +260,25 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  // Prepares the next child of `rest`, as prepare_child() does. A child whose task cannot be
-  // awaited counts as ended.
-  [[gnu::always_inline]] bool prepare_next(task_child& target, loop& rest,
+  // Prepares the next child of `remaining_children`, as prepare_child() does. A child whose task
+  // cannot be awaited counts as ended.
+  [[gnu::always_inline]] bool prepare_next(task_child& target, loop& remaining_children,
                                            std::coroutine_handle<>& start) noexcept {
     this->prepare_context(target);
-    if (prepare_child(target, rest, rest.next, start)) [[likely]]
+    if (prepare_child(target, remaining_children, remaining_children.next, start)) [[likely]]
       return true;
-    if constexpr (!makes_tasks<Tasks>) pass_over(rest);
+    if constexpr (!makes_tasks<Tasks>) pass_over(remaining_children);
     return false;
   }
 
   // Moves the result of a child that has ended to its place, or records the child's end. Returns
   // false if the child has failed.
-  [[gnu::always_inline]] bool take_end(task_child& ended) noexcept {
+  [[gnu::always_inline]] bool take_end(task_child& ended_child) noexcept {
     if constexpr (makes_tasks<Tasks>) {
-      return task_access::state(ended.work).move_result(*ended.result);
+      return task_access::state(ended_child.work).move_result(*ended_child.result);
     } else {
-      ended.end->end_without_continuation();
-      return !ended.end->failed();
+      ended_child.end->end_without_continuation();
+      return !ended_child.end->failed();
     }
   }
 
@@ -316,8 +317,9 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return run_share(all_, own_share);
   }
 
-  // Runs the share of a thread that has stolen `rest`, or that runs `rest` as a posted operation.
-  [[gnu::noinline]] bool run_stolen(loop& rest) noexcept {
+  // Runs the share of a thread that has stolen `remaining_children`, or that runs
+  // `remaining_children` as a posted operation.
+  [[gnu::noinline]] bool run_stolen(loop& remaining_children) noexcept {
     child_starts& starts = starts_here;
     const fork_queue_scope queue_scope(starts, *parent_context().where);
     share own_share{.starts = starts,
@@ -325,27 +327,27 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
                     .outer_child = starts.innermost,
                     .exceeds_nesting_limit = starts.depth++ >= max_nested_starts,
                     .context = nullptr};
-    if (own_share.queue != nullptr) this->split(rest, *own_share.queue, &run);
-    return run_share(rest, own_share);
+    if (own_share.queue != nullptr) this->split(remaining_children, *own_share.queue, &run);
+    return run_share(remaining_children, own_share);
   }
 
-  // Starts the children of `rest`, as long as this thread owns `rest`. Returns true if all children
-  // have finished; otherwise the join may have been destroyed.
-  [[gnu::noinline]] bool run_share(loop& rest, share& own_share) noexcept {
+  // Starts the children of `remaining_children`, as long as this thread owns `remaining_children`.
+  // Returns true if all children have finished; otherwise the join may have been destroyed.
+  [[gnu::noinline]] bool run_share(loop& remaining_children, share& own_share) noexcept {
     // A child that blocks its thread may meanwhile run a part of this loop, and leave a later part
     // in the queue.
-    while (own_share.has_loop && rest.next < rest.end) {
-      if (own_share.context == nullptr) own_share.context = try_new_context(rest);
-      const std::size_t index = rest.next;
+    while (own_share.has_loop && remaining_children.next < remaining_children.end) {
+      if (own_share.context == nullptr) own_share.context = try_new_context(remaining_children);
+      const std::size_t index = remaining_children.next;
       std::coroutine_handle<> start;
-      if (own_share.context == nullptr || !prepare_next(*own_share.context, rest, start))
-          [[unlikely]] {
-        own_share.events += 2 * (rest.next - index);
+      if (own_share.context == nullptr ||
+          !prepare_next(*own_share.context, remaining_children, start)) [[unlikely]] {
+        own_share.events += 2 * (remaining_children.next - index);
         continue;
       }
-      rest.next = index + 1;
-      start_child(start, rest, own_share);
-      share_on_request(rest, own_share);
+      remaining_children.next = index + 1;
+      start_child(start, remaining_children, own_share);
+      share_on_request(remaining_children, own_share);
     }
     own_share.starts.innermost = own_share.outer_child;
     --own_share.starts.depth;
@@ -356,23 +358,24 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   }
 
   // Runs the child `first` until it ends or waits for the first time. Meanwhile other threads may
-  // steal `rest` if it is not empty.
-  [[gnu::always_inline]] void start_child(std::coroutine_handle<> first, loop& rest,
+  // steal `remaining_children` if it is not empty.
+  [[gnu::always_inline]] void start_child(std::coroutine_handle<> first, loop& remaining_children,
                                           share& own_share) noexcept {
     own_share.starts.innermost = own_share.context;
-    const bool is_offered =
-        rest.next < rest.end && own_share.queue != nullptr && own_share.queue->push(rest);
+    const bool is_offered = remaining_children.next < remaining_children.end &&
+                            own_share.queue != nullptr && own_share.queue->push(remaining_children);
     if (own_share.exceeds_nesting_limit) [[unlikely]] {
       start_nested(first, *own_share.context->where);
     } else {
       resume(first);
     }
-    end_start(rest, own_share, is_offered);
+    end_start(remaining_children, own_share, is_offered);
   }
 
   // Counts the events of the child of `own_share.context`, whose start has returned, and takes
-  // `rest` back.
-  [[gnu::always_inline]] void end_start(loop& rest, share& own_share, bool is_offered) noexcept {
+  // `remaining_children` back.
+  [[gnu::always_inline]] void end_start(loop& remaining_children, share& own_share,
+                                        bool is_offered) noexcept {
     own_share.events += 2;
     if (own_share.starts.innermost != nullptr) [[unlikely]] {
       this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
@@ -383,36 +386,36 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
         this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
       }
     }
-    own_share.has_loop = !is_offered || own_share.queue->take_back(rest);
+    own_share.has_loop = !is_offered || own_share.queue->take_back(remaining_children);
   }
 
   // Makes a context for further children, after the previous context was kept. Without memory gives
-  // up `rest` and returns null.
-  task_child* try_new_context(loop& rest) noexcept {
+  // up `remaining_children` and returns null.
+  task_child* try_new_context(loop& remaining_children) noexcept {
     try {
       return ::new (slab_allocate(sizeof(task_child))) task_child(*this);
     } catch (...) {
-      this->give_up(rest);
+      this->give_up(remaining_children);
       return nullptr;
     }
   }
 
-  void share_on_request(loop& rest, share& own_share) noexcept {
-    if (own_share.has_loop && rest.end - rest.next > 1 && own_share.queue != nullptr &&
-        own_share.queue->take_request())
-      this->split(rest, *own_share.queue, &run);
+  void share_on_request(loop& remaining_children, share& own_share) noexcept {
+    if (own_share.has_loop && remaining_children.end - remaining_children.next > 1 &&
+        own_share.queue != nullptr && own_share.queue->take_request())
+      this->split(remaining_children, *own_share.queue, &run);
   }
 
   // Stores the error of the next child, whose task cannot be awaited, and skips the child.
-  [[gnu::noinline, gnu::cold]] void pass_over(loop& rest) noexcept {
+  [[gnu::noinline, gnu::cold]] void pass_over(loop& remaining_children) noexcept {
     try {
       throw_empty_task();
     } catch (...) {
-      const task_end* const empty = visit_task(tasks_, rest.next, [](auto& task) {
+      const task_end* const empty = visit_task(tasks_, remaining_children.next, [](auto& task) {
         return task_access::state(task).fail_if_empty(std::current_exception());
       });
-      if (empty == nullptr) return this->give_up(rest);
-      ++rest.next;
+      if (empty == nullptr) return this->give_up(remaining_children);
+      ++remaining_children.next;
       this->on_child_failed(*empty);
     }
   }

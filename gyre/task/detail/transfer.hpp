@@ -65,8 +65,8 @@ inline bool may_resume([[maybe_unused]] std::coroutine_handle<> first) noexcept 
   }
 }
 
-/// Resumes `first` from a function that is no coroutine. Returns when `first`, and every coroutine
-/// to which control was transferred in turn, waits or has ended.
+/// Resumes `first` from a function that is not a coroutine. Returns when `first`, and every
+/// coroutine to which control was transferred in turn, waits or has ended.
 inline void resume(std::coroutine_handle<> first) noexcept {
   if (!may_resume(first)) [[unlikely]]
     return;

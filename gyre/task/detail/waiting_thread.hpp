@@ -27,8 +27,8 @@ struct done_operation : operation {
   bool& done;
 };
 
-/// Returns the result, or throws the exception, of a task that has ended, for a caller that is no
-/// coroutine: see error_outside().
+/// Returns the result, or throws the exception, of a task that has ended, for a caller that is not
+/// a coroutine: see error_outside().
 template <class T>
 T take_outside(task_state<T>& state) {
   if (state.failed()) [[unlikely]]

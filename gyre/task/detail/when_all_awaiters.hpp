@@ -110,7 +110,7 @@ class [[nodiscard]] when_all_awaiter
       visit_task(this->tasks_, i, [&](auto& child) {
         auto& state = task_access::state(child);
         if (&state == this->join().failed())
-          error = error_for(this->join().parent_context(), state.take_error());
+          error = translate_child_error(this->join().parent_context(), state.take_error());
       });
     }
     std::rethrow_exception(std::move(error));
@@ -141,7 +141,7 @@ class [[nodiscard]] when_all_into_awaiter
       if (failed == nullptr) {
         result = state.take_success();
       } else if (&state == failed) {
-        error = error_for(this->join().parent_context(), state.take_error());
+        error = translate_child_error(this->join().parent_context(), state.take_error());
       }
     });
     if (error) std::rethrow_exception(std::move(error));

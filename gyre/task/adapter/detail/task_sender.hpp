@@ -21,7 +21,7 @@
 
 namespace gyre::detail {
 
-/// Posts `op`, or calls `discard(op)`. `op` may have been destroyed at the return.
+/// Posts `op`, or calls `discard(op)`. `op` may have been destroyed when this function returns.
 inline void post_or_discard(executor& target, operation& op,
                             void (*discard)(operation& op) noexcept) noexcept {
   try {
