@@ -121,13 +121,13 @@ class async_cache_core {
     const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
     const steady_time expiry =
         has_time_to_live() ? later(now(), settings_.time_to_live) : steady_time::max();
-    for (bool stored = false; !stored;) {
+    for (bool is_stored = false; !is_stored;) {
       node dropped;
       typename flights::node replaced;
       const std::lock_guard hold(mutex_);
       if (is_loaded && !loads_.is_current(key)) return;
       if (!is_loaded) replaced = loads_.extract(*key);
-      stored = store_or_make_room(key, content, weight, expiry, dropped);
+      is_stored = store_or_make_room(key, content, weight, expiry, dropped);
     }
   }
 
@@ -246,19 +246,19 @@ class async_cache_core {
   // Returns true if `content` was swapped into its entry, or is too heavy to be stored; false if
   // another entry was dropped to make room, so that the caller must call again.
   bool store_or_make_room(const identity& key, value& content, std::size_t weight,
-                          steady_time expiry, node& dropped) {
+                          steady_time expiry, node& dropped_node) {
     auto found = entries_.find(key);
     const bool is_new = found == entries_.end();
     if (weight > settings_.weight_limit) {
-      if (!is_new) dropped = remove(found);
+      if (!is_new) dropped_node = remove(found);
       return true;
     }
     const std::size_t others = weight_ - (is_new ? 0 : found->second.weight);
-    const bool fits = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
-                      others <= settings_.weight_limit - weight;
-    if (!fits) {
+    const bool has_room = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
+                          others <= settings_.weight_limit - weight;
+    if (!has_room) {
       if (!is_new) use(found->second);  // so that the next line drops another entry
-      dropped = remove(entries_.find(*by_use_.front().key));
+      dropped_node = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;
     }

@@ -46,9 +46,9 @@ void barrier_base::begin_phase(woken_waiters& ready) noexcept {
 
 bool barrier_base::withdraw(barrier_waiter& node) noexcept {
   const locked_state state(lock_);
-  const bool waited = node.withdraw();
-  if (waited && !node.has_arrived) ++missing_;
-  return waited;
+  const bool has_waited = node.withdraw();
+  if (has_waited && !node.has_arrived) ++missing_;
+  return has_waited;
 }
 
 std::uint64_t barrier_base::phase() noexcept {

@@ -139,7 +139,7 @@ class broadcast_receiver {
   }
   /// Returns the next value without waiting; or the status empty or closed.
   [[nodiscard]] std::expected<broadcast_value<T>, channel_status> try_receive() {
-    const std::lock_guard hold(core_->lock());
+    const std::lock_guard hold(core_->mutex());
     if (!ready()) return std::unexpected(channel_status::empty);
     std::optional<broadcast_value<T>> value = next();
     if (!value) return std::unexpected(channel_status::closed);
@@ -149,7 +149,7 @@ class broadcast_receiver {
   /// Returns the number of values that this receiver has not seen; the oldest may have been
   /// overwritten.
   [[nodiscard]] std::uint64_t pending() const noexcept {
-    const std::lock_guard hold(core_->lock());
+    const std::lock_guard hold(core_->mutex());
     return core_->sent() - seen_;
   }
 
@@ -158,7 +158,7 @@ class broadcast_receiver {
   friend detail::receiver_case<broadcast_receiver>;
 
   explicit broadcast_receiver(detail::broadcast_core<T>& core) noexcept : core_(&core) {
-    const std::lock_guard hold(core.lock());
+    const std::lock_guard hold(core.mutex());
     seen_ = core.sent();
   }
 

@@ -168,7 +168,7 @@ class unbounded_channel : public detail::channel_interface<T, detail::segment_bu
       const channel_status status = core_.try_push(value);
       if (status != channel_status::full) return status;
       auto room = std::make_unique<typename detail::segment_buffer<T>::segment>();
-      const std::lock_guard hold(core_.lock());
+      const std::lock_guard hold(core_.mutex());
       if (core_.buffer().full()) core_.buffer().add_room(std::move(room));
     }
   }

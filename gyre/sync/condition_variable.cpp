@@ -47,14 +47,14 @@ void condition_variable::abandon(waiter& node) noexcept {
       return;
     }
   }
-  [[maybe_unused]] const bool waited = node.relocked->withdraw(node);
-  assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+  [[maybe_unused]] const bool has_waited = node.relocked->withdraw(node);
+  assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
 }
 
-void condition_variable::move(waiter& listed, line& target) noexcept {
-  line::remove(listed);
-  listed.current_stage = stage::mutex;
-  target.push_back(listed);
+void condition_variable::move(waiter& node, line& target) noexcept {
+  line::remove(node);
+  node.current_stage = stage::mutex;
+  target.push_back(node);
 }
 
 void condition_variable::hand_over(line& waiters) noexcept {

@@ -124,8 +124,9 @@ class join_set {
     const std::unique_ptr<detail::join_set_task> ended = core.pop();
     core.remove_one();
     if (std::exception_ptr error = ended->take_error()) [[unlikely]] {
-      std::rethrow_exception(context != nullptr ? detail::error_of_taken(*context, std::move(error))
-                                                : detail::error_outside(std::move(error)));
+      std::rethrow_exception(context != nullptr
+                                 ? detail::translate_taken_error(*context, std::move(error))
+                                 : detail::error_outside(std::move(error)));
     }
     auto& task = static_cast<detail::typed_join_set_task<T>&>(*ended);
     if constexpr (std::is_void_v<T>) {

@@ -163,7 +163,7 @@ class oneshot_receiver {
   /// nullopt.
   [[nodiscard]] std::expected<T, channel_status> try_receive() {
     core_type& shared = core();
-    const std::lock_guard hold(shared.lock());
+    const std::lock_guard hold(shared.mutex());
     if (!ready()) return std::unexpected(channel_status::empty);
     auto value = shared.take();
     if (!value) return std::unexpected(channel_status::closed);

@@ -72,8 +72,8 @@ class rate_limiter {
   [[nodiscard]] bool try_acquire(steady_time now, std::uint64_t tokens = 1);
 
  private:
-  /// A time in units of 1 / rate_ nanoseconds, of which a token costs period_, so that the bucket's
-  /// arithmetic is exact.
+  /// A time in units of 1 / rate_ nanoseconds. A token costs period_ of these units, so that the
+  /// bucket's arithmetic is exact.
   __extension__ using scaled_time = __int128;
 
   void check(std::uint64_t tokens) const;

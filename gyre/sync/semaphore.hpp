@@ -112,8 +112,8 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     }
     return false;
   }
-  /// Like try_acquire(), but takes as many permits as are free, at most `max_permits`. Returns how
-  /// many; none if something waits.
+  /// Like try_acquire(), but takes as many permits as are free, at most `max_permits`. Returns the
+  /// number of permits taken; 0 if another caller waits.
   [[nodiscard]] std::uint64_t try_acquire_some(std::uint64_t max_permits) noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & busy) == 0) {

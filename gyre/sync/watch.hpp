@@ -121,12 +121,12 @@ class watch_receiver {
   }
   /// Returns whether there is a change that this receiver has not seen.
   [[nodiscard]] bool has_changed() const noexcept {
-    const std::lock_guard hold(core_->lock());
+    const std::lock_guard hold(core_->mutex());
     return seen_ != core_->version;
   }
   /// Copies the present value, which this receiver has then seen.
   [[nodiscard]] T get() {
-    const std::lock_guard hold(core_->lock());
+    const std::lock_guard hold(core_->mutex());
     T value(core_->value);
     seen_ = core_->version;
     return value;
@@ -137,7 +137,7 @@ class watch_receiver {
   friend detail::receiver_case<watch_receiver>;
 
   explicit watch_receiver(detail::watch_core<T>& core) noexcept : core_(&core) {
-    const std::lock_guard hold(core.lock());
+    const std::lock_guard hold(core.mutex());
     seen_ = core.version;
   }
 

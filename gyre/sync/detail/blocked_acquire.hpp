@@ -48,11 +48,11 @@ class blocked_acquire final : semaphore_waiter, executor {
   /// serve_waits(), or none.
   [[nodiscard]] std::uint64_t end() noexcept {
     if (!std::exchange(waits_, false)) return 0;
-    const bool gave_up = !has_ended() && source_.withdraw(*this);
+    const bool has_given_up = !has_ended() && source_.withdraw(*this);
     // The wait was completed, so post() is being called, and still needs this object.
-    while (!gave_up && !has_ended()) sleep_until(steady_time::max());
+    while (!has_given_up && !has_ended()) sleep_until(steady_time::max());
     end_wait();
-    return gave_up ? 0 : permits;
+    return has_given_up ? 0 : permits;
   }
 
  private:

@@ -126,7 +126,7 @@ class receive_case : public receive_node<T> {
   using result = std::optional<T>;
   explicit receive_case(channel_core<T, Buffer>& source) noexcept : source_(&source) {}
 
-  spin_lock& lock() noexcept { return source_->lock(); }
+  spin_lock& mutex() noexcept { return source_->mutex(); }
   bool attempt(select_wait*& woken_wait) noexcept {
     if (source_->pop(this->value, woken_wait) == channel_status::empty) return false;
     this->ends_turn = source_->spend_turn_budget();
@@ -148,7 +148,7 @@ class send_case : public send_node<T> {
   send_case(channel_core<T, Buffer>& target, Source&& value) noexcept
       : target_(&target), value_(std::forward<Source>(value)) {}
 
-  spin_lock& lock() noexcept { return target_->lock(); }
+  spin_lock& mutex() noexcept { return target_->mutex(); }
   bool attempt(select_wait*& woken_wait) noexcept {
     const channel_status status = target_->push(value_, woken_wait);
     if (status == channel_status::full) return false;

@@ -6,21 +6,21 @@
 namespace gyre::detail {
 
 join_set_task::join_set_task(join_set_core& set, executor& target, function run,
-                             const char* shown) noexcept
+                             const char* description) noexcept
     : task_context(scope_access::inherited(set.owner())), operation(run), set_(set) {
   where = &target;
   stop = set.get_token();
   finished = &on_end;
-  trace.name.set(shown);
+  trace.name.set(description);
 }
 
-void join_set_task::start(std::unique_ptr<join_set_task> spawned) {
-  join_set_core& set = spawned->set_;
-  scope_access::add_task(set.owner(), *spawned, *spawned);
+void join_set_task::start(std::unique_ptr<join_set_task> new_task) {
+  join_set_core& set = new_task->set_;
+  scope_access::add_task(set.owner(), *new_task, *new_task);
   set.acquire();
   set.add_one();
-  executor& target = *spawned->where;
-  target.post(*spawned.release());
+  executor& target = *new_task->where;
+  target.post(*new_task.release());
 }
 
 std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {

@@ -34,12 +34,13 @@ class join_set_task : public slab_object, public task_context, public operation,
 
   /// Starts the task `spawned` in the scope of its set. Throws std::logic_error if that scope has
   /// ended.
-  static void start(std::unique_ptr<join_set_task> spawned);
+  static void start(std::unique_ptr<join_set_task> new_task);
 
   virtual std::exception_ptr take_error() noexcept = 0;
 
  protected:
-  join_set_task(join_set_core& set, executor& target, function run, const char* shown) noexcept;
+  join_set_task(join_set_core& set, executor& target, function run,
+                const char* description) noexcept;
 
  private:
   static std::coroutine_handle<> on_end(task_context& context) noexcept;
@@ -104,14 +105,14 @@ template <class T>
 class typed_join_set_task final : public join_set_task {
  public:
   typed_join_set_task(join_set_core& set, executor& target, task<T>&& work,
-                      const char* shown) noexcept
+                      const char* description) noexcept
       : join_set_task(
             set, target,
             [](operation& self) {
               auto& started = static_cast<typed_join_set_task&>(self);
               task_access::state(started.work_).start(started);
             },
-            shown),
+            description),
         work_(std::move(work)) {
     // Prepares the task now, so that backtraces show it before it begins.
     if constexpr (records_backtraces) {

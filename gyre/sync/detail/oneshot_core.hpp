@@ -63,10 +63,10 @@ class oneshot_core : public subscribers, public slab_object {
     intrusive_queue<operation> ended_waits;
     lock_.lock();
     has_receiver_left_ = true;
-    const bool last = is_closed();
+    const bool is_last = is_closed();
     senders_.claim_all(ended_waits, false);
-    lock_.unlock();  // unless `last`, this may be gone from here on
-    if (last) delete this;
+    lock_.unlock();  // unless `is_last`, this may be gone from here on
+    if (is_last) delete this;
     wake_all(ended_waits);
   }
   bool receiver_left() const noexcept {
@@ -105,7 +105,7 @@ class oneshot_closed_case : public select_node {
   using result = void;
   explicit oneshot_closed_case(oneshot_core<T>& core) noexcept : core_(&core) {}
 
-  spin_lock& lock() noexcept { return core_->lock(); }
+  spin_lock& mutex() noexcept { return core_->mutex(); }
   bool attempt(select_wait*&) noexcept { return core_->has_receiver_left(); }
   void enlist() noexcept { core_->enlist_sender(*this); }
   static std::error_code error() noexcept { return {}; }

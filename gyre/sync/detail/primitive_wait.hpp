@@ -96,8 +96,8 @@ class [[nodiscard]] primitive_wait : Waiter,
 
   void abandon() noexcept {
     if (this->has_callback()) this->remove_stop_callback();
-    [[maybe_unused]] const bool waited = primitive_->withdraw(*this);
-    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+    [[maybe_unused]] const bool has_waited = primitive_->withdraw(*this);
+    assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
   }
 
   Primitive* primitive_;

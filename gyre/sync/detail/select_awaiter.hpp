@@ -98,8 +98,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   struct delayed_begin : operation {
     delayed_begin(select_awaiter& awaiter, inplace_stop_token token) noexcept
         : operation(&run), self(awaiter), stop(token) {}
-    static void run(operation& posted) {
-      const auto& begins = static_cast<delayed_begin&>(posted);
+    static void run(operation& posted_operation) {
+      const auto& begins = static_cast<delayed_begin&>(posted_operation);
       const std::coroutine_handle<> coroutine = begins.self.wait_->waiting;
       if (!begins.self.begin(begins.stop)) resume(coroutine);
     }
@@ -134,7 +134,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     cases_.each_waiting([&](auto& candidate, auto index) {
       candidate.wait = &*wait_;
       candidate.index = index;
-      locks.add(candidate.lock());
+      locks.add(candidate.mutex());
     });
     select_wait* woken_wait = nullptr;
     locks.lock();
@@ -145,9 +145,9 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     });
     if (!completed) {
       cases_.each_waiting([](auto& candidate, auto) { candidate.enlist(); });
-      const bool suspended = wait_->publish();
+      const bool is_suspended = wait_->publish();
       locks.unlock();
-      return suspended;
+      return is_suspended;
     }
     locks.unlock();
     if (woken_wait != nullptr) woken_wait->wake();
@@ -188,7 +188,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   void unlink_others(select_wait::index completed_case) noexcept {
     cases_.each_waiting([&](auto& candidate, auto index) {
       if (index == completed_case) return;
-      const std::lock_guard hold(candidate.lock());
+      const std::lock_guard hold(candidate.mutex());
       candidate.unlink();
     });
   }
@@ -208,8 +208,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   }
 
   void abandon() noexcept {
-    [[maybe_unused]] const bool waited = wait_->abandon();
-    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+    [[maybe_unused]] const bool has_waited = wait_->abandon();
+    assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
     unlink_others(select_wait::cancelled);
     end_wait(select_wait::cancelled);
   }

@@ -45,17 +45,17 @@ class select_word {
 
   parties fetch_sub(parties ended_parties, std::memory_order order) noexcept {
     // relaxed: the lock orders; without a lock only locked_bit is read, which never changes.
-    const parties before = bits_.load(std::memory_order_relaxed);
-    if ((before & locked_bit) == 0) return bits_.fetch_sub(ended_parties, order);
-    bits_.store(before - ended_parties, std::memory_order_relaxed);
-    return before & ~locked_bit;
+    const parties old_parties = bits_.load(std::memory_order_relaxed);
+    if ((old_parties & locked_bit) == 0) return bits_.fetch_sub(ended_parties, order);
+    bits_.store(old_parties - ended_parties, std::memory_order_relaxed);
+    return old_parties & ~locked_bit;
   }
-  parties fetch_and(parties remaining, std::memory_order order) noexcept {
+  parties fetch_and(parties remaining_parties, std::memory_order order) noexcept {
     // relaxed: the lock orders; without a lock only locked_bit is read, which never changes.
-    const parties before = bits_.load(std::memory_order_relaxed);
-    if ((before & locked_bit) == 0) return bits_.fetch_and(remaining, order);
-    bits_.store(before & (remaining | locked_bit), std::memory_order_relaxed);
-    return before & ~locked_bit;
+    const parties old_parties = bits_.load(std::memory_order_relaxed);
+    if ((old_parties & locked_bit) == 0) return bits_.fetch_and(remaining_parties, order);
+    bits_.store(old_parties & (remaining_parties | locked_bit), std::memory_order_relaxed);
+    return old_parties & ~locked_bit;
   }
 
   /// A bit of the initial word, which never changes: whether a lock protects the word.
@@ -167,9 +167,9 @@ class select_queue {
     return nullptr;
   }
   /// Claims all waits and adds them to `waits`; wake_all() must follow, without the lock.
-  void claim_all(intrusive_queue<operation>& waits, bool closed) noexcept {
+  void claim_all(intrusive_queue<operation>& waits, bool is_closed) noexcept {
     while (select_node* const node = claim_first()) {
-      node->closed = closed;
+      node->closed = is_closed;
       waits.push_back(*node->wait);
     }
   }

@@ -27,7 +27,7 @@ concept select_case = std::derived_from<T, select_node> && std::move_constructib
                       requires(T& object, select_wait*& woken_wait) {
                         typename T::result;
                         // The primitive's lock, which is held during attempt() and enlist().
-                        { object.lock() } noexcept -> std::same_as<spin_lock&>;
+                        { object.mutex() } noexcept -> std::same_as<spin_lock&>;
                         // Completes the case if that is possible now. May set `woken_wait` to a
                         // claimed wait, which the caller wakes after unlocking.
                         { object.attempt(woken_wait) } noexcept -> std::same_as<bool>;
@@ -44,7 +44,7 @@ concept select_case = std::derived_from<T, select_node> && std::move_constructib
 template <select_case Case>
 bool attempt_now(Case& candidate) noexcept {
   select_wait* woken_wait = nullptr;
-  spin_lock& lock = candidate.lock();
+  spin_lock& lock = candidate.mutex();
   lock.lock();
   const bool done = candidate.attempt(woken_wait);
   lock.unlock();
@@ -134,7 +134,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
   [[nodiscard]] bool waits() const noexcept { return case_.wait != nullptr; }
 
   void stop() noexcept {
-    spin_lock& lock = case_.lock();
+    spin_lock& lock = case_.mutex();
     lock.lock();
     const bool must_wake = wait_.decide(select_wait::cancelled);
     lock.unlock();
@@ -143,13 +143,13 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
 
   bool suspend() noexcept {
     select_wait* woken_wait = nullptr;
-    spin_lock& lock = case_.lock();
+    spin_lock& lock = case_.mutex();
     lock.lock();
     if (!case_.attempt(woken_wait)) {
       case_.enlist();
-      const bool suspended = wait_.publish();
-      lock.unlock();  // if suspended, this may be gone from here on
-      return suspended;
+      const bool is_suspended = wait_.publish();
+      lock.unlock();  // if is_suspended, this may be gone from here on
+      return is_suspended;
     }
     lock.unlock();
     if (woken_wait != nullptr) woken_wait->wake();
@@ -159,7 +159,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
   }
 
   bool give_way() noexcept {
-    spin_lock& lock = case_.lock();
+    spin_lock& lock = case_.mutex();
     lock.lock();
     const bool must_wake = wait_.give_way(case_.index);
     lock.unlock();
@@ -170,10 +170,10 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
   // Ends the wait. Returns its context if the wait was cancelled, else null.
   const task_context* finish() noexcept {
     if (!waits()) return nullptr;
-    const bool completed = wait_.outcome() != select_wait::cancelled;
-    const task_context* const context = completed ? nullptr : &wait_.context();
-    if (!completed) {
-      const std::lock_guard hold(case_.lock());
+    const bool is_completed = wait_.outcome() != select_wait::cancelled;
+    const task_context* const context = is_completed ? nullptr : &wait_.context();
+    if (!is_completed) {
+      const std::lock_guard hold(case_.mutex());
       case_.unlink();
     }
     end_wait();
@@ -182,9 +182,9 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
 
   void abandon() noexcept {
     {
-      const std::lock_guard hold(case_.lock());
-      [[maybe_unused]] const bool waited = wait_.abandon();
-      assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+      const std::lock_guard hold(case_.mutex());
+      [[maybe_unused]] const bool has_waited = wait_.abandon();
+      assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
       case_.unlink();
     }
     end_wait();

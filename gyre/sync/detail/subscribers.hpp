@@ -18,7 +18,7 @@ namespace gyre::detail {
 /// The lock, the closed flag and the waiting receivers of an object that is closed once.
 class subscribers {
  public:
-  spin_lock& lock() noexcept { return lock_; }
+  spin_lock& mutex() noexcept { return lock_; }
   bool closed() const noexcept {
     const std::lock_guard hold(lock_);
     return is_closed();
@@ -81,7 +81,7 @@ class receiver_case : public select_node {
   using result = decltype(std::declval<Receiver&>().next());
   explicit receiver_case(Receiver& receiver) noexcept : receiver_(&receiver) {}
 
-  spin_lock& lock() noexcept { return receiver_->core_->lock(); }
+  spin_lock& mutex() noexcept { return receiver_->core_->mutex(); }
   bool attempt(select_wait*&) noexcept {
     if (!receiver_->ready()) return false;
     this->ends_turn = receiver_->core_->spend_turn_budget();
@@ -98,7 +98,7 @@ class receiver_case : public select_node {
     if constexpr (requires { Receiver::takes_without_lock; }) {
       return receiver_->next();
     } else {
-      const std::lock_guard hold(lock());
+      const std::lock_guard hold(mutex());
       return receiver_->next();
     }
   }

@@ -43,17 +43,17 @@ class waiter_word {
   void store(parties new_parties, std::memory_order) noexcept {
     bits_ = (bits_ & ~party_bits) | new_parties;
   }
-  parties fetch_sub(parties removed, std::memory_order order) noexcept {
-    const parties before = load(order);
-    bits_ -= removed;
-    return before;
+  parties fetch_sub(parties ended_parties, std::memory_order order) noexcept {
+    const parties old_parties = load(order);
+    bits_ -= ended_parties;
+    return old_parties;
   }
-  parties fetch_and(parties remaining, std::memory_order order) noexcept {
-    const parties before = load(order);
+  parties fetch_and(parties remaining_parties, std::memory_order order) noexcept {
+    const parties old_parties = load(order);
     // A claim that comes too late does not write, because the winner reads the context without the
     // lock.
-    if ((before & ~remaining) != 0) bits_ &= remaining | ~party_bits;
-    return before;
+    if ((old_parties & ~remaining_parties) != 0) bits_ &= remaining_parties | ~party_bits;
+    return old_parties;
   }
 
   // The functions below are called by the waiter.
@@ -207,8 +207,8 @@ class waiter_list {
   }
 
  private:
-  static Waiter& to_waiter(listed_waiter& listed) noexcept {
-    return static_cast<Waiter&>(waiter::owner_of(listed));
+  static Waiter& to_waiter(listed_waiter& node) noexcept {
+    return static_cast<Waiter&>(waiter::owner_of(node));
   }
 
   intrusive_list<listed_waiter> listed_;
