@@ -138,11 +138,11 @@ void event_loop::begin_time_limits() noexcept {
 // ---- 1. tasks
 
 std::size_t event_loop::run_tasks() {
-  const bool watching = is_watching();
-  const bool timed = (watching || !timers_.empty()) && has_tasks();
-  if (watching && !timed) return 0;  // fast path of a loop that serves descriptors
-  const steady_time start_time = timed ? now() : steady_time{};
-  batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
+  const bool has_watches = is_watching();
+  const bool is_timed = (has_watches || !timers_.empty()) && has_tasks();
+  if (has_watches && !is_timed) return 0;  // fast path of a loop that serves descriptors
+  const steady_time start_time = is_timed ? now() : steady_time{};
+  batch_ = inbox::batch(wait_strategy_.next_batch(*this, has_watches, batch_size_));
   const auto run = [&] {
     if (!chain_.empty()) chain_.run(batch_);
     if (batch_.more()) !overflow_.empty() ? run_all() : run_stored();
@@ -154,7 +154,7 @@ std::size_t event_loop::run_tasks() {
     tasks_since_sleep_ += batch_.ran();
     if (tasks_since_sleep_ >= detail::sleep_gate::many_tasks) gate_.note_many_tasks();
   });
-  if (timed && batch_.ran() > 0) adapt_batch(now() - start_time);
+  if (is_timed && batch_.ran() > 0) adapt_batch(now() - start_time);
   return batch_.ran();
 }
 
@@ -211,10 +211,10 @@ bool event_loop::poll_for_io() {
 }
 
 inline void event_loop::wait_for_work(steady_time deadline) {
-  const bool watching = is_watching();
-  if (wait_strategy_.poll_before_sleeping(*this, watching)) return;
+  const bool has_watches = is_watching();
+  if (wait_strategy_.poll_before_sleeping(*this, has_watches)) return;
   if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
-  if (!wait_strategy_.stay_awake(*this, watching, deadline)) sleep_until(deadline);
+  if (!wait_strategy_.stay_awake(*this, has_watches, deadline)) sleep_until(deadline);
 }
 
 void event_loop::sleep_until(steady_time deadline) {
@@ -285,25 +285,25 @@ std::size_t event_loop::run_timers() {
   return fired;
 }
 
-// Runs `work`, then `count`, even after an exception of `work`. on_exception gets that exception
-// last, because it may throw.
+// Runs `work`, then `count_tasks`, even after an exception of `work`. on_exception gets that
+// exception last, because it may throw.
 template <class Work, class Count>
-void event_loop::run_and_count(Work&& work, Count&& count) {
+void event_loop::run_and_count(Work&& work, Count&& count_tasks) {
   try {
     work();
   } catch (...) {
-    count();
+    count_tasks();
     exceptions_.add(1);
     options_.on_exception(std::current_exception());
     return;
   }
-  count();
+  count_tasks();
 }
 
 bool event_loop::is_run_here() const noexcept { return in_loop_thread(); }
 
 void event_loop::wake_unless_awake() noexcept {
-  const bool must_wake = in_loop_thread() ? gate_.claim_wake_up() : gate_.must_wake();
+  const bool must_wake = in_loop_thread() ? gate_.claim_wake_up() : gate_.claim_remote_wake_up();
   if (must_wake) wake_poller();
 }
 

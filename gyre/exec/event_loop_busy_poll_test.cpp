@@ -231,7 +231,7 @@ TEST(AdaptiveAttempt, WithoutCreditIsDueAfterPausesThatDouble) {
   gyre::detail::adaptive_attempt attempt(0, 1);
   const auto opportunities_until_due = [&] {
     int passed = 1;
-    while (!attempt.is_due()) ++passed;
+    while (!attempt.claim_attempt()) ++passed;
     return passed;
   };
   for (const int pause : {8, 16, 32, 64, 128, 256, 512, 512}) {

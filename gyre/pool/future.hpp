@@ -120,7 +120,7 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 /// valid. get() and wait() throw std::system_error (std::errc::resource_deadlock_would_occur) for a
 /// detected deadlock, after which the future stays valid. For a task that the pool dropped, get()
 /// and co_await throw std::system_error (std::errc::operation_canceled); a stopped coroutine throws
-/// gyre::operation_cancelled, which is no std::exception.
+/// gyre::operation_cancelled, which is not a std::exception.
 /// Complexity: awaiting allocates nothing; outside a worker, a wait takes at most two system calls,
 /// none if the task has finished.
 template <class T>

@@ -18,9 +18,9 @@ class adaptive_attempt {
   /// Starts with the score `credit`. A `gain` of 1 requires as many successes as failures to keep
   /// the score, a `gain` of `max_credit` one success in `max_credit` attempts.
   constexpr adaptive_attempt(int credit, int gain) noexcept : credit_(credit), gain_(gain) {}
-  /// Returns whether to make an attempt at this opportunity. The caller reports its result by
-  /// succeed() or fail().
-  bool is_due() noexcept {
+  /// Counts an opportunity. Returns whether the caller must make an attempt, and report its result
+  /// by succeed() or fail().
+  bool claim_attempt() noexcept {
     if (credit_ > 0) return true;
     if (++skipped_ < backoff_) return false;
     skipped_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heavy_queue: operations that each compute for long, such as steps of TLS handshakes, of which a
-// loop runs few in a turn.
+// heavy_queue: operations that each compute for long, such as steps of TLS handshakes. A loop runs
+// few of them in a turn.
 #pragma once
 
 #include <gyre/base/clock.hpp>

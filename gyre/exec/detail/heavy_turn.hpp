@@ -52,9 +52,9 @@ class heavy_turn final : stoppable_wait, heavy_operation {
   }
   bool cancel() noexcept override {
     is_stopped_ = true;
-    const bool in_time = is_linked();
+    const bool is_in_time = is_linked();
     unlink();
-    return in_time;
+    return is_in_time;
   }
 
   event_loop& loop_;

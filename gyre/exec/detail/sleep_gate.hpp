@@ -11,16 +11,16 @@
 
 namespace gyre::detail {
 
-/// A producer makes its task visible, then calls must_wake(). The loop calls fall_asleep(), checks
-/// for tasks once more, waits if there are none, and calls wake_up().
+/// A producer makes its task visible, then calls claim_remote_wake_up(). The loop calls
+/// fall_asleep(), checks for tasks once more, waits if there are none, and calls wake_up().
 ///
 /// Each side writes one location and then reads the other's (Dekker), so neither side's store and
 /// load may be reordered. At first each side uses a full fence. A loop that runs many tasks of
 /// other threads between two sleeps is busy: producers use the light fence, and the loop's next
 /// sleep uses the heavy one, after which no producer sees the loop as busy any more. The loop's own
-/// tasks need no fence. must_wake() returns true to only one of several producers.
+/// tasks need no fence. claim_remote_wake_up() returns true to only one of several producers.
 ///
-/// | state | fall_asleep() | must_wake() | note_many_tasks() | wake_up() |
+/// | state | fall_asleep() | claim_remote_wake_up() | note_many_tasks() | wake_up() |
 /// |---|---|---|---|---|
 /// | awake | asleep, full fence | false, full fence | busy, if others have posted | - |
 /// | busy | asleep, heavy fence | false, light fence | busy | - |
@@ -31,11 +31,12 @@ class sleep_gate {
   /// A loop that runs at least this many tasks between two sleeps counts as busy.
   static constexpr std::size_t many_tasks = full_fences_per_heavy_one;
 
-  /// With `always`, every must_wake() returns true: one wake-up per task, as in the published
-  /// report.
+  /// With `always`, every claim_remote_wake_up() returns true: one wake-up per task, as in the
+  /// published report.
   explicit sleep_gate(bool always) noexcept : state_(always ? state::always : state::awake) {}
 
-  /// Returns whether the loop is busy, so that must_wake() would return false. Any thread.
+  /// Returns whether the loop is busy, so that claim_remote_wake_up() would return false. Any
+  /// thread.
   bool is_busy() noexcept {
     asymmetric_light_fence();
     // relaxed: the fences order all accesses to state_.
@@ -43,7 +44,7 @@ class sleep_gate {
   }
   /// Returns whether the caller, which has posted a task, must wake the loop. Called by threads
   /// other than the loop's.
-  bool must_wake() noexcept {
+  bool claim_remote_wake_up() noexcept {
     if (is_busy()) return false;
     full_fence();
     // The load avoids a needless store to a cache line that several cores share.
@@ -69,11 +70,11 @@ class sleep_gate {
   /// Called by the loop before it sleeps. Returns whether the loop was busy.
   bool fall_asleep() noexcept {
     // relaxed: only the loop stores `busy`, so its own load of that state cannot be stale.
-    const state before = state_.load(std::memory_order_relaxed);
-    if (before == state::always) return false;
+    const state old_state = state_.load(std::memory_order_relaxed);
+    if (old_state == state::always) return false;
     state_.store(state::asleep, std::memory_order_relaxed);
-    before == state::busy ? asymmetric_heavy_fence() : full_fence();
-    return before == state::busy;
+    old_state == state::busy ? asymmetric_heavy_fence() : full_fence();
+    return old_state == state::busy;
   }
   /// Called by the loop after its sleep. With `busy`, other threads are expected to post as many
   /// tasks as before.

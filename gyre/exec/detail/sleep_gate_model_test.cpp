@@ -26,7 +26,7 @@ struct sleeper {
 
   void post(std::size_t producer) {
     tasks[producer].store(true, std::memory_order_release);
-    wake(gate.must_wake());
+    wake(gate.claim_remote_wake_up());
   }
   void post_from_own_thread(std::size_t producer) {
     tasks[producer].store(true, std::memory_order_release);

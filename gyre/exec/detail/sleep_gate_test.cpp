@@ -17,18 +17,18 @@ using gyre::detail::sleep_gate;
 
 TEST(SleepGate, AsksForNoWakeUpWhileAwake) {
   sleep_gate gate(false);
-  EXPECT_FALSE(gate.must_wake());
+  EXPECT_FALSE(gate.claim_remote_wake_up());
   gate.fall_asleep();
   gate.wake_up();
-  EXPECT_FALSE(gate.must_wake());
+  EXPECT_FALSE(gate.claim_remote_wake_up());
 }
 
 TEST(SleepGate, AsksForOneWakeUpPerSleep) {
   sleep_gate gate(false);
   for (int sleep = 0; sleep < 3; ++sleep) {
     gate.fall_asleep();
-    EXPECT_TRUE(gate.must_wake());
-    EXPECT_FALSE(gate.must_wake());
+    EXPECT_TRUE(gate.claim_remote_wake_up());
+    EXPECT_FALSE(gate.claim_remote_wake_up());
     gate.wake_up();
   }
 }
@@ -44,7 +44,7 @@ TEST(SleepGate, AsksOneOfManyThreads) {
       for (int i = 0; i < 4; ++i) {
         producers.emplace_back([&] {
           start.arrive_and_wait();
-          asked += gate.must_wake() ? 1 : 0;
+          asked += gate.claim_remote_wake_up() ? 1 : 0;
         });
       }
     }
@@ -57,7 +57,7 @@ TEST(SleepGate, IsBusyWhileOtherThreadsPostMuch) {
   sleep_gate gate(false);
   gate.note_many_tasks();
   EXPECT_FALSE(gate.is_busy());
-  EXPECT_FALSE(gate.must_wake());
+  EXPECT_FALSE(gate.claim_remote_wake_up());
   gate.note_many_tasks();
   EXPECT_TRUE(gate.is_busy());
   EXPECT_TRUE(gate.fall_asleep());
@@ -68,7 +68,7 @@ TEST(SleepGate, IsBusyWhileOtherThreadsPostMuch) {
   gate.wake_up();
   EXPECT_FALSE(gate.is_busy());
   EXPECT_FALSE(gate.fall_asleep());
-  EXPECT_TRUE(gate.must_wake());
+  EXPECT_TRUE(gate.claim_remote_wake_up());
   gate.wake_up();
   EXPECT_FALSE(gate.is_busy()) << "one wake-up is not much";
   gate.note_many_tasks();
@@ -89,12 +89,12 @@ TEST(SleepGate, IsNotBusyWithItsOwnThreadsPosts) {
 
 TEST(SleepGate, ThatAlwaysWakesAsksEveryTime) {
   sleep_gate gate(true);
-  EXPECT_TRUE(gate.must_wake());
+  EXPECT_TRUE(gate.claim_remote_wake_up());
   gate.fall_asleep();
-  EXPECT_TRUE(gate.must_wake());
-  EXPECT_TRUE(gate.must_wake());
+  EXPECT_TRUE(gate.claim_remote_wake_up());
+  EXPECT_TRUE(gate.claim_remote_wake_up());
   gate.wake_up();
-  EXPECT_TRUE(gate.must_wake());
+  EXPECT_TRUE(gate.claim_remote_wake_up());
 }
 
 // Hangs if a wake-up is lost: the sleeper waits for a task that is there.
@@ -108,7 +108,7 @@ TEST(SleepGate, LosesNoWakeUp) {
   std::jthread producer([&] {
     for (int round = 1; round <= rounds; ++round) {
       posted.store(round, std::memory_order_release);
-      if (gate.must_wake()) {
+      if (gate.claim_remote_wake_up()) {
         ++wakeups;
         sleeper.release();
       }

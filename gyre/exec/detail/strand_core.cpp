@@ -23,11 +23,11 @@ class strand_core::turn {
   }
   turn& operator=(turn&&) = delete;
   ~turn() {
-    const bool closed = is_closed();
-    const bool has_more = !closed && !core_.taken_.empty();
+    const bool was_closed = is_closed();
+    const bool has_more = !was_closed && !core_.taken_.empty();
     // release: pairs with the acquire in close() and in the constructor of the next turn.
     core_.active_run_.store(nullptr, std::memory_order_release);
-    if (has_more || (!closed && !core_.queue_.go_idle())) core_.schedule();
+    if (has_more || (!was_closed && !core_.queue_.go_idle())) core_.schedule();
     core_.release();
   }
 

@@ -13,10 +13,10 @@ namespace gyre::detail {
 // Polls only while polling has mostly found I/O, as in a loop with many busy descriptors. A loop
 // that would mostly poll in vain, such as one end of a single connection, sleeps at once.
 bool wait_strategy::poll_before_sleeping(event_loop& loop, bool is_watching) {
-  if (!is_watching || !poll_first_.is_due()) return false;
-  const bool found = loop.poll_for_io();
-  found ? poll_first_.succeed() : poll_first_.fail();
-  return found;
+  if (!is_watching || !poll_first_.claim_attempt()) return false;
+  const bool has_found_io = loop.poll_for_io();
+  has_found_io ? poll_first_.succeed() : poll_first_.fail();
+  return has_found_io;
 }
 
 bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time deadline) {
@@ -30,21 +30,21 @@ bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time d
 // and a loop that has caught up waits for more tasks: for about 25 us at most, and no longer than
 // producers can post without being throttled. The loop stops waiting as soon as no task has arrived
 // between two looks.
-std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
+std::size_t wait_strategy::choose_batch_limit(event_loop& loop) noexcept {
   constexpr int looks = 32;
   constexpr int pauses = 64;
   constexpr std::size_t min_backlog = 256;
   constexpr std::size_t target_backlog = 2048;
   std::size_t waiting = loop.inbox_pending();
-  if (waiting < min_backlog && gather_.is_due()) {
-    bool came = false;
+  if (waiting < min_backlog && gather_.claim_attempt()) {
+    bool has_new_tasks = false;
     for (int look = 0; look < looks && waiting < target_backlog && !loop.stopped(); ++look) {
       for (int pause = 0; pause < pauses; ++pause) cpu_relax();
-      const std::size_t before = std::exchange(waiting, loop.inbox_pending());
-      if (waiting == before) break;
-      came = true;
+      const std::size_t old_waiting = std::exchange(waiting, loop.inbox_pending());
+      if (waiting == old_waiting) break;
+      has_new_tasks = true;
     }
-    came ? gather_.succeed() : gather_.fail();
+    has_new_tasks ? gather_.succeed() : gather_.fail();
   }
   return waiting >= min_backlog ? waiting : std::numeric_limits<std::size_t>::max();
 }
@@ -55,8 +55,8 @@ std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
 bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
   constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};
-  const bool yields = spin_budget_.looks() >= looks_per_yield;
-  const steady_time give_up = yields ? std::min(deadline, loop.now() + max_duration) : deadline;
+  const bool may_yield = spin_budget_.looks() >= looks_per_yield;
+  const steady_time give_up = may_yield ? std::min(deadline, loop.now() + max_duration) : deadline;
   for (int look = 1; look <= spin_budget_.looks(); ++look) {
     if (loop.has_tasks() || loop.stopped()) {
       spin_budget_.record_success(look);
@@ -78,7 +78,8 @@ bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadlin
 }
 
 bool wait_strategy::poll_busily(event_loop& loop, bool is_watching, steady_time deadline) {
-  if (busy_poll_time_ <= std::chrono::nanoseconds::zero() || !busy_poll_.is_due()) return false;
+  if (busy_poll_time_ <= std::chrono::nanoseconds::zero() || !busy_poll_.claim_attempt())
+    return false;
   const steady_time give_up = later(loop.now(), busy_poll_time_);
   while (!loop.has_tasks() && !loop.stopped() && !(is_watching && loop.poll_for_io())) {
     const steady_time current_time = loop.now();

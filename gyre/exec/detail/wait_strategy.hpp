@@ -32,8 +32,8 @@ class wait_strategy {
   /// Returns the most tasks of the next batch: `limit`, or the number that wait if tasks come in
   /// large batches.
   std::size_t next_batch(event_loop& loop, bool is_watching, std::size_t limit) noexcept {
-    const bool gathers = last_batch_ >= large_batch && !is_watching;
-    return gathers ? std::min(let_tasks_gather(loop), limit) : limit;
+    const bool must_gather = last_batch_ >= large_batch && !is_watching;
+    return must_gather ? std::min(choose_batch_limit(loop), limit) : limit;
   }
   /// Records a batch of tasks that has run.
   void record_batch(std::size_t tasks) noexcept {
@@ -49,7 +49,8 @@ class wait_strategy {
  private:
   static constexpr std::size_t large_batch = 16;
 
-  std::size_t let_tasks_gather(event_loop& loop) noexcept;
+  /// Waits shortly for more tasks. Returns the most tasks of the next batch.
+  std::size_t choose_batch_limit(event_loop& loop) noexcept;
   bool spin(event_loop& loop, bool is_watching, steady_time deadline);
   bool poll_busily(event_loop& loop, bool is_watching, steady_time deadline);
 

@@ -128,14 +128,14 @@ class basic_fifo {
     return claim_in_new_segment(claimed, cells);
   }
 
-  // Claims cells in a new segment after the claim at `claimed` did not fit. A segment that this
+  // Claims cells in a new segment after the claim at `claim` did not fit. A segment that this
   // thread has not closed must not be dereferenced unless it is still the tail, because it may have
   // been retired meanwhile.
-  [[gnu::noinline]] detail::task_cell& claim_in_new_segment(position_type claimed,
+  [[gnu::noinline]] detail::task_cell& claim_in_new_segment(position_type claim,
                                                             std::size_t cells) {
     for (;;) {
-      if (!is_closed(claimed)) close_segment(claimed);
-      segment_type* const full = segment_of(claimed);
+      if (!is_closed(claim)) close_segment(claim);
+      segment_type* const full = segment_of(claim);
       throttle_.slow_down([this] { return pending(); });
       position_type tail = tail_.load(std::memory_order_relaxed);
       if (segment_of(tail) == full && is_closed(tail)) {
@@ -153,21 +153,21 @@ class basic_fifo {
           }
         } while (segment_of(tail) == full && is_closed(tail));
       }
-      claimed = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
-      if (index_of(claimed) + cells <= CellsPerSegment) {
-        return segment_of(claimed)->cells[index_of(claimed)];
+      claim = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
+      if (index_of(claim) + cells <= CellsPerSegment) {
+        return segment_of(claim)->cells[index_of(claim)];
       }
     }
   }
 
-  // Closes the segment of `claimed`, which is the end of its tasks. The reader leaves the segment
+  // Closes the segment of `claim`, which is the end of its tasks. The reader leaves the segment
   // only after the end mark or, if no cell is left for a mark, after a thread that has seen the
   // segment closed has linked the next one.
-  void close_segment(position_type claimed) noexcept {
-    if (index_of(claimed) < CellsPerSegment) {
-      segment_of(claimed)->cells[index_of(claimed)].mark_end();
+  void close_segment(position_type claim) noexcept {
+    if (index_of(claim) < CellsPerSegment) {
+      segment_of(claim)->cells[index_of(claim)].mark_end();
     }
-    closed_task_count_.fetch_add(tasks_of(claimed), std::memory_order_relaxed);
+    closed_task_count_.fetch_add(tasks_of(claim), std::memory_order_relaxed);
   }
 
   segment_type* take_segment(segment_type* full, std::size_t cells) {

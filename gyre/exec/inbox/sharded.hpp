@@ -61,9 +61,9 @@ class basic_sharded {
     shards_.admit_new_shards();
     // Ends after a round over all shards in which no task has run.
     for (std::size_t left = shards_.size(); left > 0 && tasks.more(); --left) {
-      const std::size_t before = tasks.ran();
+      const std::size_t old_ran = tasks.ran();
       turn(shards_)->run(tasks);
-      if (tasks.ran() == before) continue;
+      if (tasks.ran() == old_ran) continue;
       shards_.admit_new_shards();
       left = shards_.size() + 1;
     }
@@ -93,8 +93,8 @@ class basic_sharded {
   // task has thrown.
   class turn {
    public:
-    explicit turn(shards& all) noexcept
-        : all_(all), shard_(all.take()), is_abandoned_(shard_->abandoned()) {}
+    explicit turn(shards& all_shards) noexcept
+        : all_(all_shards), shard_(all_shards.take()), is_abandoned_(shard_->abandoned()) {}
     turn& operator=(turn&&) = delete;
     ~turn() {
       // `is_abandoned_` was read before the tasks ran: an abandoned shard gets no more tasks.
@@ -113,9 +113,9 @@ class basic_sharded {
   };
 
   template <class F>
-  [[gnu::noinline]] void push_uncached(F fitting) {
+  [[gnu::noinline]] void push_uncached(F callable) {
     const auto own = shards_.find_or_register();
-    own->push(std::move(fitting));
+    own->push(std::move(callable));
   }
 
   shards shards_;
@@ -129,8 +129,8 @@ class basic_sharded<CellsPerSegment>::shard final : public detail::segment_shard
  public:
   /// Adds a task; may sleep for back-pressure. Called by the producer.
   template <class F>
-  void push(F&& fitting) {
-    base::push(std::forward<F>(fitting),
+  void push(F&& callable) {
+    base::push(std::forward<F>(callable),
                [this] { throttle_.slow_down([this] { return this->pending(); }); });
   }
   /// Runs at most `quantum` tasks, then wakes the producer if it sleeps and enough tasks have run.

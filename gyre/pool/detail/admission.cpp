@@ -111,11 +111,11 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   blocked_acquire wait(slots_, is_wide ? limit_ + 1 : 1);
   if (is_wide) slots_.serve_waits(1);
   std::chrono::nanoseconds line_sleep = is_wide ? min_line_sleep : std::chrono::nanoseconds::max();
-  bool timed_out = false;
+  bool has_timed_out = false;
   while (!wait.has_ended()) {
     const steady_time current_time = monotonic_now();
-    timed_out = current_time >= deadline;
-    if (timed_out) break;
+    has_timed_out = current_time >= deadline;
+    if (has_timed_out) break;
     wait.sleep_until(std::min(deadline, later(current_time, line_sleep)));
     if (wait.has_ended() || !is_wide) continue;
     if (!std::exchange(is_urgent, true)) {
@@ -127,7 +127,7 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   const std::size_t slots = wait.end();
   if (is_urgent) urgent_waits_.fetch_sub(1, std::memory_order_relaxed);
   if (slots > 0) return {admission_result::granted, slots};
-  return {timed_out ? admission_result::timed_out : admission_result::closed};
+  return {has_timed_out ? admission_result::timed_out : admission_result::closed};
 }
 
 }  // namespace gyre::detail

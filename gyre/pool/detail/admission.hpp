@@ -17,8 +17,8 @@
 //         +- run_here: the submitter runs it                    the slot is released
 //         +- refuse: full
 //
-// The slots are the permits of a semaphore, which serves its line in order: while something waits,
-// a released slot goes to the first waiter, and no later submission overtakes the line.
+// The slots are the permits of a semaphore, which serves its line in order: while a caller waits, a
+// released slot goes to the first waiter, and no later submission overtakes the line.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -85,17 +85,18 @@ class admission {
     return urgent_waits_.load(std::memory_order_relaxed) != 0;
   }
 
-  /// Takes a slot. The permit is empty if no slot is free, or if something waits for a slot.
+  /// Takes a slot. The permit is empty if no slot is free, or if another caller waits for a slot.
   [[nodiscard]] semaphore_permit try_acquire() noexcept {
     return {slots_, slots_.try_acquire_some(1)};
   }
   /// Takes up to `max_slots` slots: a 64th of the free slots, at least one, so that threads that
-  /// seldom submit do not hold slots that others need. Returns their number; 0 if something waits.
+  /// seldom submit do not hold slots that others need. Returns their number; 0 if another caller
+  /// waits.
   [[nodiscard]] std::size_t try_acquire_portion(std::size_t max_slots) noexcept {
     return slots_.try_acquire_some(portion(free_slots(), max_slots));
   }
-  /// Frees slots and serves the line. Complexity: a compare-exchange, and wake-ups if something
-  /// waits.
+  /// Frees slots, and passes them to the callers that wait. Complexity: a compare-exchange, and
+  /// wake-ups if callers wait.
   void release(std::size_t slots) noexcept {
     slots_.release(slots);
     // relaxed: the semaphore publishes the count. A wait that begins after has_waiters() serves the
@@ -177,7 +178,7 @@ class admission {
   bool may_add_slotless() const noexcept;
 
   alignas(false_sharing_range) semaphore slots_;
-  // Read for each task, but written only while something waits.
+  // Read for each task, but written only while a caller waits.
   alignas(false_sharing_range) const std::size_t limit_;
   const std::size_t chunk_size_;
   atomic<std::size_t> worker_chunk_size_;

@@ -249,15 +249,15 @@ bool pool_core::store(const task_builder& builder, task_priority priority, semap
       inbound_.queue->push_built(build);
       return true;
     };
-    const bool stored = cells_ != nullptr && builder.fits_cell()
-                            ? push([&]() noexcept { return builder.in_cell(); })
-                            : push([&] {
-                                pool_task& task = builder.make(options_.record_times);
-                                task.has_slot = true;
-                                return queued_task(task);
-                              });
-    if (stored) inbound_.idle->notify();
-    return stored;
+    const bool is_stored = cells_ != nullptr && builder.fits_cell()
+                               ? push([&]() noexcept { return builder.in_cell(); })
+                               : push([&] {
+                                   pool_task& task = builder.make(options_.record_times);
+                                   task.has_slot = true;
+                                   return queued_task(task);
+                                 });
+    if (is_stored) inbound_.idle->notify();
+    return is_stored;
   }
   if (!take_slot(slot)) return false;
   scheduler_->enqueue(make_task(builder, slot), priority);

@@ -5,9 +5,9 @@ namespace gyre::detail {
 
 constinit thread_local pool_worker* this_worker = nullptr;
 
-// The part of push_own() for a full deque, which must grow. push_own() has counted the item in
-// `submitted`.
-bool pool_worker::push_own_slowly(work_item item) noexcept {
+// The part of push_to_own_deque() for a full deque, which must grow. push_to_own_deque() has
+// counted the item in `submitted`.
+bool pool_worker::push_to_own_deque_slowly(work_item item) noexcept {
   if (!deque.push(item)) {
     submitted.subtract(1);
     return false;

@@ -31,15 +31,15 @@ class pool_worker final : public fork_queue {
 
   /// Pushes an item to the worker's own deque; returns false if memory is exhausted. The item is
   /// counted first, because a thief may run it before the push returns.
-  bool push_own(work_item item) noexcept {
+  bool push_to_own_deque(work_item item) noexcept {
     submitted.add(1);
     if (!deque.try_push(item)) [[unlikely]]
-      return push_own_slowly(item);
+      return push_to_own_deque_slowly(item);
     has_own_tasks = true;
     idle_peers->notify();
     return true;
   }
-  bool push(operation& op) noexcept override { return push_own(work_item(op)); }
+  bool push(operation& op) noexcept override { return push_to_own_deque(work_item(op)); }
   bool take_back(operation& op) noexcept override {
     if (!deque.pop_if(work_item(op))) return false;
     submitted.subtract(1);
@@ -75,7 +75,7 @@ class pool_worker final : public fork_queue {
   const future_state_base* stuck_wait = nullptr;  // awaited while out of stack; or null
 
  private:
-  bool push_own_slowly(work_item item) noexcept;
+  bool push_to_own_deque_slowly(work_item item) noexcept;
 };
 
 /// The worker of the calling thread, or null. Functions that use it must not be inlined into

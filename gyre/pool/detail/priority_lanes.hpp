@@ -22,7 +22,8 @@ class priority_lanes {
   /// priority does not starve it.
   static constexpr unsigned normal_turn = 61;
 
-  explicit priority_lanes(std::chrono::nanoseconds aging) noexcept : aging_(aging) {}
+  explicit priority_lanes(std::chrono::nanoseconds aging_interval) noexcept
+      : aging_(aging_interval) {}
 
   void push(pool_task& task, task_priority priority) noexcept {
     task.priority = priority;

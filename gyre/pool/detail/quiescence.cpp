@@ -17,15 +17,15 @@ using namespace std::chrono_literals;
 
 // Sums the finished tasks before the submitted ones. Each task is counted as submitted before it
 // can finish, so equal sums mean that no task was left between the two sums. For a task that waits
-// here (`by_task`), waiting tasks count as finished; their number is read between the sums, so that
+// here (`is_task`), waiting tasks count as finished; their number is read between the sums, so that
 // no task is counted twice.
-bool quiescence::is_reached(bool by_task) const noexcept {
+bool quiescence::is_reached(bool is_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     finished += workers_[index].finished.get();
   }
-  if (by_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
+  if (is_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
   std::uint64_t submitted = scheduler_.enqueued();
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     submitted += workers_[index].submitted.get();
@@ -49,18 +49,18 @@ bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
   const std::size_t outer_depth =
       self == nullptr ? 0 : std::exchange(self->waiting_depth, self->depth);
   const std::size_t tasks = self == nullptr ? 0 : self->depth - outer_depth;
-  const bool by_task = self != nullptr;
+  const bool is_task = self != nullptr;
   waiting_tasks_.fetch_add(tasks, std::memory_order_seq_cst);
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   asymmetric_heavy_fence();
   notify();
   bool is_done = false;
-  while (!(is_done = is_reached(by_task))) {
+  while (!(is_done = is_reached(is_task))) {
     const steady_time current_time = monotonic_now();
     if (current_time >= deadline) break;
     if (self != nullptr && current_helper()->help_once()) continue;
     std::unique_lock lock(mutex_);
-    is_done = is_reached(by_task);
+    is_done = is_reached(is_task);
     if (is_done) break;
     // A worker wakes regularly to look for work that it can run while it waits.
     const steady_time wake_time =

@@ -44,7 +44,7 @@ class quiescence {
   bool wait(pool_worker* self, steady_time deadline) noexcept;
 
  private:
-  bool is_reached(bool by_task) const noexcept;
+  bool is_reached(bool is_task) const noexcept;
 
   const worker_set& workers_;
   const task_scheduler& scheduler_;

@@ -73,7 +73,7 @@ void stealing_scheduler::enqueue(operation& op) noexcept {
 }
 
 void stealing_scheduler::enqueue_from_worker(pool_worker& self, pool_task& task) noexcept {
-  if (!self.push_own(work_item(task))) [[unlikely]]
+  if (!self.push_to_own_deque(work_item(task))) [[unlikely]]
     enqueue(task, task_priority::normal);
 }
 
@@ -283,14 +283,15 @@ void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
 // Polls for work repeatedly, and returns whether there is some.
 bool stealing_scheduler::search(pool_worker& self) noexcept {
   const int polls = std::min(self.spin.looks(), max_polls);
-  const bool yields = polls > few_polls;
-  const steady_time deadline = yields ? later(monotonic_now(), max_search_duration) : steady_time{};
+  const bool must_yield = polls > few_polls;
+  const steady_time deadline =
+      must_yield ? later(monotonic_now(), max_search_duration) : steady_time{};
   for (int poll = 1; poll <= polls; ++poll) {
     if (has_work(self)) {
       self.spin.record_success(poll);
       return true;
     }
-    if (!yields) {
+    if (!must_yield) {
       cpu_relax();
     } else {
       thread_yield();

@@ -23,7 +23,7 @@
 namespace gyre::detail {
 
 /// A worker searches for its next item in this order: tasks of high priority; its own deque; the
-/// submissions, of which it moves up to 256 to its deque at once; tasks of other priorities; the
+/// submissions (it moves up to 256 of them to its deque at once); tasks of other priorities; the
 /// deques of other workers. Every 61st search takes an item from a later queue first.
 class stealing_scheduler final : public task_scheduler {
  public:

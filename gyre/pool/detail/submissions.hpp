@@ -190,7 +190,7 @@ class basic_submissions {
 
   // Moves a shard with tasks to the front of the queue; returns whether there is one. Requires
   // queue_lock_.
-  bool bring_work_to_front(retired_shards& retired) noexcept {
+  bool bring_work_to_front(retired_shards& retired_list) noexcept {
     shards_.admit_new_shards();
     for (std::size_t count = shards_.size(); count > 0; --count) {
       // Reads abandoned() before ready(): a shard that was abandoned and then is empty stays empty.
@@ -198,7 +198,7 @@ class basic_submissions {
       if (shards_.front()->ready()) return true;
       shard* const empty = shards_.take();
       if (is_abandoned) {
-        retired.add(*empty);
+        retired_list.add(*empty);
       } else {
         shards_.put_back(*empty);
       }

@@ -78,11 +78,11 @@ TEST(SubmissionsModel, TasksOfOneProducerRunOnceInOrderWhicheverWorkerTakesThem)
 struct workers {
   void submit() {
     model::assert_that(waiting.try_push([this] { finish_one(); }), "there is a slot");
-    if (gate.must_wake()) wakeup.wake();
+    if (gate.claim_remote_wake_up()) wakeup.wake();
   }
   void work_once() {
     batch some(1);
-    if (waiting.run_some(some) && gate.must_wake()) wakeup.wake();
+    if (waiting.run_some(some) && gate.claim_remote_wake_up()) wakeup.wake();
   }
   void work_until_finished(int tasks) {
     while (finished.load(std::memory_order_acquire) < tasks) {
@@ -96,7 +96,7 @@ struct workers {
   }
   void finish_one() {
     finished.fetch_add(1, std::memory_order_release);
-    if (gate.must_wake()) wakeup.wake();
+    if (gate.claim_remote_wake_up()) wakeup.wake();
   }
 
   small_submissions waiting{std::make_shared<admission>(stocks_of_one)};

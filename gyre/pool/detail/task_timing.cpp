@@ -5,10 +5,10 @@
 
 namespace gyre::detail {
 
-task_timing::task_timing(steady_time submitted) noexcept : worker_(this_worker) {
+task_timing::task_timing(steady_time submit_time) noexcept : worker_(this_worker) {
   if (worker_ == nullptr) return;
   started_ = monotonic_now();
-  if (worker_->queue_wait) worker_->queue_wait->record(started_ - submitted);
+  if (worker_->queue_wait) worker_->queue_wait->record(started_ - submit_time);
 }
 task_timing::~task_timing() {
   if (worker_ != nullptr && worker_->run_time) {

@@ -84,7 +84,8 @@ void worker_set::resize(std::size_t workers, task_scheduler& scheduler) {
   scheduler.wake_all();
 }
 
-// Checks again under the lock, because resize() on another thread may have raised the target.
+// Returns whether `self` must end. Checks under the lock that the worker is still surplus, because
+// resize() on another thread may have raised the target.
 bool worker_set::retire(pool_worker& self) noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_surplus(self)) return false;

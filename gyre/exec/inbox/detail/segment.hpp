@@ -16,10 +16,11 @@
 
 namespace gyre::inbox::detail {
 
-/// Returns the number of tasks pushed and not yet run; zero if `consumed` was read later and is
-/// larger.
-constexpr std::size_t waiting(std::uint64_t pushed, std::uint64_t consumed) noexcept {
-  return pushed > consumed ? static_cast<std::size_t>(pushed - consumed) : 0;
+/// Returns the number of tasks pushed and not yet run; zero if `consumed_tasks` was read later and
+/// is larger.
+constexpr std::size_t waiting(std::uint64_t pushed_tasks, std::uint64_t consumed_tasks) noexcept {
+  return pushed_tasks > consumed_tasks ? static_cast<std::size_t>(pushed_tasks - consumed_tasks)
+                                       : 0;
 }
 
 /// Adds the tasks that the consumer has run to `total` when a scope ends, even by an exception.

@@ -30,8 +30,8 @@ class segment_shard : public shard_base, public intrusive_list_node {
   /// Producer: adds a callable that fits max_cells cells. Calls `before_growing` before another
   /// segment is taken. Throws std::bad_alloc.
   template <class F, class BeforeGrowing>
-  void push(F&& fitting, BeforeGrowing&& before_growing) {
-    const std::size_t cells = task_cell::cells_of(fitting);
+  void push(F&& callable, BeforeGrowing&& before_growing) {
+    const std::size_t cells = task_cell::cells_of(callable);
     if (CellsPerSegment - index_ < cells) [[unlikely]] {
       before_growing();
       append_segment();
@@ -39,7 +39,7 @@ class segment_shard : public shard_base, public intrusive_list_node {
     // relaxed, here and in pushed(): a thread that has acquired the task's cell also sees the task
     // counted; for other threads the count is a statistic.
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    last_->cells[std::exchange(index_, index_ + cells)].emplace(std::forward<F>(fitting));
+    last_->cells[std::exchange(index_, index_ + cells)].emplace(std::forward<F>(callable));
   }
   /// Consumer: returns whether a task is ready.
   bool ready() noexcept { return reader_.ready(pool_); }

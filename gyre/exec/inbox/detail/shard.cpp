@@ -29,11 +29,11 @@ class thread_shards {
   }
 
   void add(shard_cache::entry entry) {
-    std::erase_if(entries_, [](const shard_cache::entry& old) {
-      if (!old.shard->closed()) return false;
-      shard_cache::entry& cached = this_thread_shards.entries[old.inbox % shard_cache::size];
-      if (cached.inbox == old.inbox) cached = {};
-      old.shard->abandon();
+    std::erase_if(entries_, [](const shard_cache::entry& old_entry) {
+      if (!old_entry.shard->closed()) return false;
+      shard_cache::entry& cached = this_thread_shards.entries[old_entry.inbox % shard_cache::size];
+      if (cached.inbox == old_entry.inbox) cached = {};
+      old_entry.shard->abandon();
       return true;
     });
     entries_.push_back(entry);
