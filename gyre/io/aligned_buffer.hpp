@@ -19,7 +19,7 @@ namespace gyre::io {
 ///
 /// Thread-safety: one thread at a time moves or destroys the buffer; bytes() are plain memory.
 /// Lifetime: bytes() stay where they are when the buffer is moved.
-/// Errors: std::bad_alloc; std::invalid_argument for an alignment that is no power of two.
+/// Errors: std::bad_alloc; std::invalid_argument for an alignment that is not a power of two.
 /// Complexity: an allocation, and for 2 MiB or more an madvise(2).
 class aligned_buffer {
  public:

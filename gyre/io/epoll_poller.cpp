@@ -169,7 +169,7 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
     const epoll_event event = reported_.front();
     // The event is taken before the call, which may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
-    const std::size_t before = completions;
+    const std::size_t old_completions = completions;
     if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve_event(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
@@ -179,7 +179,7 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
     }
     // The clock is read only after an event that has completed something: other events take little
     // time.
-    if (completions != before && !reported_.empty() && is_time_over()) return false;
+    if (completions != old_completions && !reported_.empty() && is_time_over()) return false;
   }
   return true;
 }

@@ -24,7 +24,7 @@ namespace detail {
 /// them are tried in the loop's next turn instead.
 ///
 /// Stream sockets, which the kernel reports as writable only after a write has found no room, and
-/// descriptors that are no sockets are registered for both directions for good. Other sockets are
+/// descriptors that are not sockets are registered for both directions for good. Other sockets are
 /// reported as writable whenever the kernel has freed memory of their output: a Unix socket
 /// whenever its peer has read, a UDP socket whenever a datagram has left. They are watched for
 /// writing only while writes have to wait:

@@ -53,7 +53,7 @@ enum class errc {
 
   // Errors of messages in a stream.
 
-  frame_too_long = 19,    ///< the maximum of the framing; std::errc::message_size
+  frame_too_long = 19,    ///< the maximum size of the framing; std::errc::message_size
   bad_frame_length = 20,  ///< a length that counts itself is too small; std::errc::bad_message
   wrong_frame_size = 21,  ///< another size than that of fixed frames; std::errc::message_size
   bad_proxy_header = 22,  ///< no header of the PROXY protocol; std::errc::protocol_error

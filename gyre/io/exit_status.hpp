@@ -16,11 +16,11 @@ class exit_status {
 
   /// Returns whether the process exited with code 0.
   constexpr bool success() const noexcept { return code_ == 0 && signal_ == 0; }
-  /// Returns the code with which the process exited, 0 to 255; nothing if a signal ended it.
+  /// Returns the code with which the process exited, 0 to 255; std::nullopt if a signal ended it.
   constexpr std::optional<int> code() const noexcept {
     return signal_ == 0 ? std::optional(code_) : std::nullopt;
   }
-  /// Returns the signal that ended the process; nothing if it exited.
+  /// Returns the signal that ended the process; std::nullopt if it exited.
   constexpr std::optional<int> signal() const noexcept {
     return signal_ != 0 ? std::optional(signal_) : std::nullopt;
   }

@@ -100,13 +100,13 @@ file::file(unique_fd fd, executor* pool, bool direct) noexcept
       alignment_shift_(direct ? direct_alignment_shift(this->fd()) : 0),
       pool_(pool) {}
 
-void file::throw_unaligned(const char* call, std::span<const std::byte> bytes,
+void file::throw_unaligned(const char* function_name, std::span<const std::byte> bytes,
                            std::uint64_t offset) const {
   const std::size_t alignment = direct_alignment();
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
   const bool is_offset = offset % alignment != 0;
   const bool is_size = !is_offset && bytes.size() % alignment != 0;
-  std::string text = call;
+  std::string text = function_name;
   text += is_offset ? ": the offset " + std::to_string(offset)
           : is_size ? ": the size " + std::to_string(bytes.size())
                     : ": the address of the memory, " + std::to_string(address) + ",";

@@ -84,7 +84,7 @@ file_routine<buffer> read_content(routine_memory&, const file_arguments& argumen
 /// as a long read, makes no further ones, and the present call is cancelled if that is possible;
 /// bytes that were read or written before stay.
 ///
-/// A FIFO is no file: open() and read_whole() of one wait until its other end is opened, on a
+/// A FIFO is not a file: open() and read_whole() of one wait until its other end is opened, on a
 /// thread that nothing frees meanwhile, not even a stop. Where others choose the path, look at its
 /// status() first; to use a FIFO, give a descriptor that was opened with O_NONBLOCK to a stream.
 ///
@@ -97,7 +97,7 @@ file_routine<buffer> read_content(routine_memory&, const file_arguments& argumen
 /// bad_file_descriptor if no file is open; invalid_argument for a path with a zero byte. A call
 /// that a signal interrupts is made again. In a forked child, calls that the kernel makes for the
 /// parent end with std::errc::operation_canceled.
-/// With open_options::direct, std::invalid_argument for memory, sizes or offsets that are no
+/// With open_options::direct, std::invalid_argument for memory, sizes or offsets that are not
 /// multiples of direct_alignment(), and std::logic_error for read_whole(), both from the call, not
 /// from the await.
 /// Complexity:
@@ -253,14 +253,15 @@ class file {
   detail::file_operation_options options(file_call_kind kind) const noexcept {
     return {.pool = pool_, .kind = kind, .suits_ring = suits_ring_};
   }
-  void require_aligned(const char* call, std::span<const std::byte> bytes,
+  void require_aligned(const char* function_name, std::span<const std::byte> bytes,
                        std::uint64_t offset) const {
     const std::uint64_t any =
         reinterpret_cast<std::uintptr_t>(bytes.data()) | bytes.size() | offset;
     if ((any & (direct_alignment() - 1)) != 0) [[unlikely]]
-      throw_unaligned(call, bytes, offset);
+      throw_unaligned(function_name, bytes, offset);
   }
-  [[noreturn, gnu::cold]] void throw_unaligned(const char* call, std::span<const std::byte> bytes,
+  [[noreturn, gnu::cold]] void throw_unaligned(const char* function_name,
+                                               std::span<const std::byte> bytes,
                                                std::uint64_t offset) const;
   [[noreturn, gnu::cold]] static void throw_direct_read_whole();
 

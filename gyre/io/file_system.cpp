@@ -288,9 +288,9 @@ task<std::uint64_t> remove_all(std::string path, executor* pool) {
     if (!rest) arguments.path = tree.path();
     return rest;
   };
-  for (bool rest = true; rest;) {
+  for (bool has_rest = true; has_rest;) {
     auto removing = detail::path_operation("remove_all", pool, {}, remove_some);
-    rest = co_await std::move(removing);
+    has_rest = co_await std::move(removing);
   }
   co_return tree.removed();
 }

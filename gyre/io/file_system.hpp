@@ -101,8 +101,8 @@ inline auto rename(std::string source, std::string target, rename_options option
 }
 
 /// Awaited, removes a file, a symlink (not its target), or an empty directory. Gives whether it
-/// did: false if there is none. Errors: std::errc::directory_not_empty; not_a_directory for a path
-/// that ends in a slash, but is none.
+/// did: false if nothing has that name. Errors: std::errc::directory_not_empty; not_a_directory for
+/// a path that ends in a slash, but is not a directory.
 inline auto remove(std::string path, executor* pool = nullptr) {
   return detail::path_operation("remove", pool, {.path = std::move(path)}, &detail::remove_name);
 }
@@ -111,7 +111,7 @@ inline auto remove(std::string path, executor* pool = nullptr) {
 /// removed. Never follows a symlink, but those in front of the last name of `path`, which are
 /// resolved once. From then on names are removed within open directories, so nothing outside is
 /// touched even if others rename directories or replace them by symlinks meanwhile. Names that
-/// vanish meanwhile are no error.
+/// vanish meanwhile are not errors.
 ///
 /// Errors: the first, after which the rest stays, as std::system_error with its path:
 /// std::errc::directory_not_empty if others add names faster than they are removed, ESTALE if a

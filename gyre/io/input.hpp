@@ -36,8 +36,8 @@ concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>,
 /// other bytes.
 ///
 /// Thread-safety: none.
-/// Lifetime: the bytes must outlive the input, and the spans and views that it returns. Those of a
-/// message callback live until it returns.
+/// Lifetime: the bytes must outlive the input, and the spans and views that it returns. The bytes
+/// of a message callback live until it returns.
 /// Complexity: two pointers; all members but the searches cost an instruction or two.
 class input {
  public:
@@ -100,14 +100,15 @@ class input {
     return find(std::byte{'\n'}, offset);
   }
 
-  /// Returns the integer in network order at `offset`; nothing if its bytes have not all arrived.
+  /// Returns the integer in network order at `offset`; std::nullopt if its bytes have not all
+  /// arrived.
   template <network_integer T>
   [[nodiscard]] std::optional<T> peek(std::size_t offset = 0) const noexcept {
     if (offset > size() || size() - offset < sizeof(T)) return std::nullopt;
     return static_cast<T>(load_be<std::make_unsigned_t<T>>(begin_ + offset));
   }
-  /// Consumes the integer in network order at the front, and returns it; nothing if its bytes have
-  /// not all arrived.
+  /// Consumes the integer in network order at the front, and returns it; std::nullopt if its bytes
+  /// have not all arrived.
   template <network_integer T>
   [[nodiscard]] std::optional<T> read() noexcept {
     const std::optional<T> value = peek<T>();

@@ -42,9 +42,9 @@ std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   if (!is_required && !is_preferred(support.features)) return nullptr;
   try {
     return std::make_unique<io::uring_poller>(support.features);
-  } catch (const std::system_error& refusal) {
+  } catch (const std::system_error& error) {
     // The probe succeeded, but io_uring was forbidden since, or descriptors or memory ran out.
-    reason = io::detail::why_no_uring(refusal);
+    reason = io::detail::why_no_uring(error);
     return nullptr;
   } catch (const std::bad_alloc&) {
     reason = "there is no memory for the buffers of a ring";

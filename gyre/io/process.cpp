@@ -128,7 +128,7 @@ class process::starter {
 
   void prepare(stdio setting, int number) {
     const auto index = static_cast<std::size_t>(number);
-    const bool reads = number == STDIN_FILENO;
+    const bool is_input = number == STDIN_FILENO;
     switch (setting.kind_) {
       case stdio::kind::inherit:
       case stdio::kind::with_output: break;
@@ -137,15 +137,16 @@ class process::starter {
         break;
       case stdio::kind::null: {
         const unique_fd null = detail::system::value_or_throw(
-            detail::system::open("/dev/null", reads ? O_RDONLY : O_WRONLY), "/dev/null");
+            detail::system::open("/dev/null", is_input ? O_RDONLY : O_WRONLY), "/dev/null");
         child_ends_[index] = copy_above_standard_streams(null.get());
         break;
       }
       case stdio::kind::pipe: {
         auto [read_end, write_end] =
             detail::system::value_or_throw(detail::system::make_pipe(0), "pipe2");
-        child_ends_[index] = copy_above_standard_streams(reads ? read_end.get() : write_end.get());
-        own_ends_[index] = stream(loop_, std::move(reads ? write_end : read_end));
+        child_ends_[index] =
+            copy_above_standard_streams(is_input ? read_end.get() : write_end.get());
+        own_ends_[index] = stream(loop_, std::move(is_input ? write_end : read_end));
         break;
       }
     }

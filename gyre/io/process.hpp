@@ -124,12 +124,12 @@ class process {
   ///
   /// Errors: std::invalid_argument without arguments. std::system_error: ENOENT if there is no such
   /// program, interpreter of a script, or directory, which what() then names; EACCES if it may not
-  /// be executed; ENOEXEC for a file that is no program, such as a script without "#!"; E2BIG,
+  /// be executed; ENOEXEC for a file that is not a program, such as a script without "#!"; E2BIG,
   /// EAGAIN (RLIMIT_NPROC), EMFILE, ENFILE, ENOMEM, EBADF for a descriptor that is not open, EPERM
   /// or ESRCH for a process_group that cannot be joined, EINVAL for the group of an id that is not
-  /// positive, ECHILD if other code has reaped the child, ENOSYS on Linux before 5.4.
-  /// The pidfd and memory for the child are obtained after its start. After EMFILE, ENFILE, ENOMEM
-  /// or std::bad_alloc the program may therefore have run for a moment, until it was killed.
+  /// positive, ECHILD if other code has reaped the child, ENOSYS on Linux before 5.4. The pidfd and
+  /// memory for the child are obtained after its start. After EMFILE, ENFILE, ENOMEM or
+  /// std::bad_alloc the program may therefore have run for a moment, until it was killed.
   process(event_loop& loop, const std::vector<std::string>& arguments,
           const process_options& options = {});
   process(process&& other) noexcept = default;

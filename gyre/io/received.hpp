@@ -72,8 +72,8 @@ class received {
   std::span<const std::byte> bytes_;
 };
 
-/// The memory into which the backend of one loop receives: large blocks, of which it lends pieces
-/// as `received`. For backends.
+/// The memory into which the backend of one loop receives: large blocks, whose pieces it lends as
+/// `received`. For backends.
 ///
 /// Thread-safety: the loop's thread only.
 class receive_memory {

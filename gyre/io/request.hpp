@@ -265,10 +265,10 @@ inline void complete_for(handle& target, request& request, result outcome) {
 /// Reads into the caller's memory. Completes with the number of bytes; 0 is the end of the stream,
 /// or an empty datagram.
 struct read_request : request {
-  /// With `whole`, completes when `bytes` are full or the stream has ended.
+  /// With `transfers_all`, completes when `bytes` are full or the stream has ended.
   read_request(handle& source, std::span<std::byte> bytes, function callback,
-               bool whole = false) noexcept
-      : request(source, request_kind::read, callback), rest(bytes), whole_(whole) {}
+               bool transfers_all = false) noexcept
+      : request(source, request_kind::read, callback), rest(bytes), whole_(transfers_all) {}
 
   bool whole() const noexcept { return whole_; }
 
@@ -280,12 +280,13 @@ struct read_request : request {
   bool whole_;
 };
 
-/// Writes the caller's memory, and completes with the number of bytes. With `whole`, completes when
-/// all bytes are written, or with the error that prevents that; otherwise when some are written.
+/// Writes the caller's memory, and completes with the number of bytes. With `transfers_all`,
+/// completes when all bytes are written, or with the error that prevents that; otherwise when some
+/// are written.
 struct write_request : request {
   write_request(handle& sink, std::span<const std::byte> bytes, function callback,
-                bool whole = false) noexcept
-      : request(sink, request_kind::write, callback), rest(bytes), whole_(whole) {}
+                bool transfers_all = false) noexcept
+      : request(sink, request_kind::write, callback), rest(bytes), whole_(transfers_all) {}
 
   bool whole() const noexcept { return whole_; }
 
@@ -344,14 +345,14 @@ struct send_messages_request : request {
 /// Accepts a connection. Completes with its descriptor (non-blocking, close-on-exec), which the
 /// callback owns. Connections that ended before they were accepted are passed over.
 struct accept_request : request {
-  /// With `ahead`, a request that repeats may have the kernel accept connections before the
+  /// With `accepts_ahead`, a request that repeats may have the kernel accept connections before the
   /// callback is ready for them: cheapest, but when it is cancelled some may have been accepted and
   /// not reported. The next request reports these; detach() closes them. Not for a socket that is
   /// shared: one of its loops would get all connections, even while it is busy.
   accept_request(handle& listener, function callback, repeat mode = repeat::once,
-                 bool ahead = false) noexcept
+                 bool accepts_ahead = false) noexcept
       : request(listener, request_kind::accept, callback, mode == repeat::until_cancelled),
-        ahead_(ahead) {}
+        ahead_(accepts_ahead) {}
 
   bool ahead() const noexcept { return ahead_; }
 

@@ -68,7 +68,7 @@ namespace gyre::io {
 /// be in a queue already: let the coroutine be resumed.
 /// Errors: those of the system, such as connection_reset, broken_pipe, and bad_file_descriptor for
 /// reading what was opened only to be written, or the reverse. A stop of the coroutine
-/// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is no
+/// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is not a
 /// std::exception, also out of as_expected(): let it pass. Further errors:
 /// - errc::closed when the stream is closed, released or destroyed: std::errc::operation_canceled,
 /// - errc::not_open if the stream is closed, or was moved from: std::errc::bad_file_descriptor,

@@ -137,8 +137,8 @@ void changed_terminal::restore_all() noexcept {
   while (changed_terminal* const each = terminals().all.pop_front()) each->restore_attributes();
 }
 
-void delete_changed_terminal::operator()(changed_terminal* changed) const noexcept {
-  delete changed;
+void delete_changed_terminal::operator()(changed_terminal* terminal) const noexcept {
+  delete terminal;
 }
 
 }  // namespace detail

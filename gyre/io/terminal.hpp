@@ -21,7 +21,7 @@ namespace detail {
 
 class changed_terminal;
 struct delete_changed_terminal {
-  void operator()(changed_terminal* changed) const noexcept;
+  void operator()(changed_terminal* terminal) const noexcept;
 };
 
 }  // namespace detail
@@ -41,7 +41,7 @@ struct terminal_extent {
 /// then call this function again.
 ///
 /// Thread-safety: any thread.
-/// Errors: std::system_error (ENOTTY for a descriptor that is no terminal, EBADF).
+/// Errors: std::system_error (ENOTTY for a descriptor that is not a terminal, EBADF).
 /// Complexity: one system call.
 [[nodiscard]] terminal_extent terminal_size(int fd);
 
@@ -58,9 +58,10 @@ struct terminal_extent {
 /// whose calls block on a pool.
 ///
 /// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time.
-/// Errors: std::system_error: ENOTTY for a descriptor that is no terminal; EACCES if the terminal
-/// belongs to another user, as after su(1); EINVAL for the master of a pseudo-terminal, which
-/// cannot be opened again: make a stream of that, which ends when all have closed the terminal.
+/// Errors: std::system_error: ENOTTY for a descriptor that is not a terminal; EACCES if the
+/// terminal belongs to another user, as after su(1); EINVAL for the master of a pseudo-terminal,
+/// which cannot be opened again: make a stream of that, which ends when all have closed the
+/// terminal.
 /// Complexity: four system calls, and those of stream().
 [[nodiscard]] stream open_terminal(event_loop& loop, int fd);
 
@@ -106,8 +107,8 @@ enum class terminal_setting : std::uint8_t {
 /// Complexity: a block of memory and a descriptor; some ten system calls at either end.
 class terminal_mode {
  public:
-  /// Throws std::system_error: ENOTTY for a descriptor that is no terminal, EBADF, EMFILE; EIO if
-  /// the terminal has hung up, or in the background of a shell that has ended; EINTR in the
+  /// Throws std::system_error: ENOTTY for a descriptor that is not a terminal, EBADF, EMFILE; EIO
+  /// if the terminal has hung up, or in the background of a shell that has ended; EINTR in the
   /// background, after a handler of SIGTTOU.
   explicit terminal_mode(int fd, terminal_setting setting);
 

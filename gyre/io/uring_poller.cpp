@@ -204,11 +204,11 @@ bool uring_poller::serve_ring(std::size_t& completions) {
   if (unserved_ == 0) unserved_ = ring_.ready();
   while (unserved_ > 0 && ring_.ready() > 0) {
     --unserved_;
-    const std::size_t before = completions;
+    const std::size_t old_completions = completions;
     serve(ring_.take(), completions);
     // The clock is read only after a completion that has completed a request: others take little
     // time.
-    if (completions != before && unserved_ > 0 && is_time_over()) return false;
+    if (completions != old_completions && unserved_ > 0 && is_time_over()) return false;
   }
   unserved_ = 0;
   return reported_.empty();

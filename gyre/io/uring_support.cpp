@@ -101,8 +101,9 @@ class trial_ring {
     bool has_more = false;  // further completions will follow
   };
 
-  bool polls_many_times(int readable) {
-    return submit([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
+  bool polls_many_times(int readable_fd) {
+    return submit(
+               [&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable_fd, POLLIN); })
         .has_more;
   }
 
@@ -191,11 +192,11 @@ probe_result probe() {
     uring_features features;
     gyre::detail::call_on_short_lived_thread([&] { features = trial_ring().examine(); });
     return {.support{.usable = true, .features = features}};
-  } catch (const std::system_error& refusal) {
-    return {.support{.reason = detail::why_no_uring(refusal)},
-            .is_final = !is_shortage(refusal.code().value())};
-  } catch (const too_old& kernel) {
-    return {.support{.reason = kernel.what()}};
+  } catch (const std::system_error& error) {
+    return {.support{.reason = detail::why_no_uring(error)},
+            .is_final = !is_shortage(error.code().value())};
+  } catch (const too_old& error) {
+    return {.support{.reason = error.what()}};
   }
 }
 
@@ -226,22 +227,22 @@ uring_support probe_uring() {
   return std::move(outcome.support);
 }
 
-std::string detail::why_no_uring(const std::system_error& refusal) {
-  return why_no_uring(refusal, refusal.code().value() == EPERM ? read_sysctl() : "");
+std::string detail::why_no_uring(const std::system_error& error) {
+  return why_no_uring(error, error.code().value() == EPERM ? read_sysctl() : "");
 }
 
-std::string detail::why_no_uring(const std::system_error& refusal, std::string_view disabled) {
-  switch (refusal.code().value()) {
+std::string detail::why_no_uring(const std::system_error& error, std::string_view sysctl_value) {
+  switch (error.code().value()) {
     case ENOSYS: return "this kernel has no io_uring";
     case EPERM:
-      if (disabled == "1") {
+      if (sysctl_value == "1") {
         return "the sysctl kernel.io_uring_disabled is 1, and this process has no privilege and is "
                "not in the group kernel.io_uring_group";
       }
-      if (disabled == "2") return "the sysctl kernel.io_uring_disabled is 2";
+      if (sysctl_value == "2") return "the sysctl kernel.io_uring_disabled is 2";
       [[fallthrough]];
-    case EACCES: return "forbidden (seccomp, or a container's policy): " + refusal.code().message();
-    default: return refusal.what();
+    case EACCES: return "forbidden (seccomp, or a container's policy): " + error.code().message();
+    default: return error.what();
   }
 }
 

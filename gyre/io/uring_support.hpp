@@ -58,10 +58,10 @@ uring_support probe_uring();
 namespace detail {
 
 /// Returns the reason why a call of io_uring was refused.
-std::string why_no_uring(const std::system_error& refusal);
-/// `disabled`: the sysctl kernel.io_uring_disabled: "0", "1", "2", or nothing on kernels before
+std::string why_no_uring(const std::system_error& error);
+/// `sysctl_value`: the sysctl kernel.io_uring_disabled: "0", "1", "2", or nothing on kernels before
 /// 6.6.
-std::string why_no_uring(const std::system_error& refusal, std::string_view disabled);
+std::string why_no_uring(const std::system_error& error, std::string_view sysctl_value);
 
 }  // namespace detail
 }  // namespace gyre::io

@@ -70,7 +70,8 @@ inline auto write_whole(std::string path, std::string_view text) {
 /// The new file has the old one's permissions, but not its owner, its hard links or the set-user-ID
 /// and set-group-ID bits. A symlink or FIFO at `path` is replaced itself.
 ///
-/// Thread-safety: any thread. Of two concurrent calls for one path, the content of one stays.
+/// Thread-safety: any thread. After two concurrent calls for one path, the content of one of them
+/// stays.
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: as write_whole(); the old content stays, and the new file is removed. An error of the
 /// last step, in which the folder is flushed, leaves the new content. A program that is killed may

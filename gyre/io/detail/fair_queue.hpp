@@ -116,8 +116,8 @@ class fair_queue {
   /// Counts the cost of a visit of a handle that is not put into a queue after it.
   void note_used(handle& target, std::size_t bytes) noexcept {
     const usage recent = usage::of(target);
-    const std::size_t before = rounds_since(recent) == 0 ? recent.bytes() : 0;
-    usage::store(target, round_, bytes >= heavy_use, before + bytes);
+    const std::size_t old_bytes = rounds_since(recent) == 0 ? recent.bytes() : 0;
+    usage::store(target, round_, bytes >= heavy_use, old_bytes + bytes);
   }
   /// Adds a handle that is not in a queue yet.
   void push(handle& target) noexcept { (is_new(target) ? new_ : old_).push(target); }

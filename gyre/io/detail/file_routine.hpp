@@ -53,7 +53,7 @@ class [[nodiscard]] file_routine {
  public:
   class promise_type {
    public:
-    // The function is no template, because GCC 12 would take operator delete for a mismatch.
+    // The function is not a template, because GCC 12 would take operator delete for a mismatch.
     static void* operator new(std::size_t frame, routine_memory& memory, const file_arguments&) {
       return memory.allocate(frame);
     }

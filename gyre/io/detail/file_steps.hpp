@@ -31,7 +31,7 @@ inline std::unexpected<std::error_code> failure_of(result failed_call) noexcept 
 /// `value_type` at the end.
 class file_steps : public blocking_work {
  public:
-  /// The call to make next; nothing after the last one.
+  /// The call to make next; std::nullopt after the last one.
   using next = std::optional<file_command>;
 
   virtual next begin() noexcept = 0;
@@ -90,8 +90,8 @@ class single_call final : public file_steps {
 };
 
 /// Reads once, or, if `transfers_all`, until the memory is full or the file ends. With `alignment`,
-/// a read of a count that is no multiple of it has reached the end, because no read could continue
-/// at that offset.
+/// a read of a count that is not a multiple of it has reached the end, because no read could
+/// continue at that offset.
 class read_steps final : public file_steps {
  public:
   using value_type = std::size_t;

@@ -86,9 +86,9 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
   }
   const bool follows_path = options.by_name && options.follow_symlink;
   const bool is_directory = options.by_name || options.recursive;
-  const bool follows = options.follow_symlink || options.by_name;
+  const bool follows_symlink = options.follow_symlink || options.by_name;
   const std::uint32_t flags = (is_directory ? IN_ONLYDIR : 0U) |
-                              (follows ? 0U : static_cast<std::uint32_t>(IN_DONT_FOLLOW));
+                              (follows_symlink ? 0U : static_cast<std::uint32_t>(IN_DONT_FOLLOW));
 
   program_watch& watch = watches_.emplace(id, std::move(settings)).first->second;
   try {
@@ -349,12 +349,12 @@ path_end file_watches::follow_path(program_watch& watch) {
   path_end end;
   try {
     end = walk_path(watch.path, [&](const path_step& step) {
-      const bool tells = step.kind != path_step::role::link;
+      const bool must_report = step.kind != path_step::role::link;
       steps.push_back({.id = watch.id,
                        .path = step.directory,
                        .only = step.name,
-                       .changes = tells ? watch.changes : file_change::none,
-                       .mask = tells ? watch.mask | name_changes : name_changes,
+                       .changes = must_report ? watch.changes : file_change::none,
+                       .mask = must_report ? watch.mask | name_changes : name_changes,
                        .is_recursive = false,
                        .owner = &watch});
       return trees_.watch_top(steps.back(), IN_ONLYDIR);
@@ -445,8 +445,8 @@ void file_watches::wake_at(steady_time time) noexcept {
   loop_.start_timer(timer_, time);
 }
 
-void file_watches::on_timer(timer_operation& expired) {
-  static_cast<wake_timer&>(expired).self->waits_.serve();
+void file_watches::on_timer(timer_operation& expired_timer) {
+  static_cast<wake_timer&>(expired_timer).self->waits_.serve();
 }
 
 }  // namespace gyre::io::detail

@@ -228,12 +228,12 @@ std::optional<result> ready_requests::start_on(handle& target, request& request)
   io::request*& slot = slot_of(target, request);
   if (slot != nullptr) return result::failure(EINPROGRESS);
   slot = &request;
-  const bool ready = may_be_ready(target, request.way());
-  if (ready && (request.repeats() || at_once_ == 0 || bytes_left(request.way()) == 0)) {
+  const bool is_ready = may_be_ready(target, request.way());
+  if (is_ready && (request.repeats() || at_once_ == 0 || bytes_left(request.way()) == 0)) {
     serve_later(target);
     return std::nullopt;
   }
-  if (ready) {
+  if (is_ready) {
     --at_once_;
     const result outcome = perform(target, request);
     if (!outcome.would_block()) {
@@ -313,7 +313,7 @@ void ready_requests::report(handle& target, request& request, result outcome,
   memory_.arrived().reset();
 }
 
-// Begins to wait for readiness, unless the handle may be ready: then something other than readiness
+// Begins to wait for readiness, unless the handle may be ready: then another cause than readiness
 // delays its request. Returns an error number, or 0.
 int ready_requests::wait_unless_ready(handle& target, direction way) noexcept {
   return may_be_ready(target, way) ? 0 : wait_for(target, way);
@@ -545,8 +545,8 @@ result ready_requests::transfer(Request& request, handle_flag readiness) noexcep
     if (!outcome) return outcome;
     request.done += outcome.count();
     request.rest = request.rest.subspan(outcome.count());
-    const bool at_end = readiness == handle_flag::may_read && outcome.count() == 0;
-    if (!request.whole() || request.rest.empty() || at_end) return result::of(request.done);
+    const bool is_at_end = readiness == handle_flag::may_read && outcome.count() == 0;
+    if (!request.whole() || request.rest.empty() || is_at_end) return result::of(request.done);
     if (!target.flags.has(readiness)) return result::failure(EAGAIN);
     if (bytes_left(request.way()) == 0) break;
   }

@@ -94,8 +94,8 @@ struct awaiter_slot {
   };
   struct end_with_bytes : plain_end {
     using plain_end::plain_end;
-    end_with_bytes(io::result result, received&& brought) noexcept
-        : plain_end(result), bytes(std::move(brought)) {}
+    end_with_bytes(io::result result, received&& received_bytes) noexcept
+        : plain_end(result), bytes(std::move(received_bytes)) {}
     received bytes;
   };
   using end = std::conditional_t<brings_bytes<Operation>, end_with_bytes, plain_end>;
@@ -130,7 +130,7 @@ struct awaiter_slot {
 ///                               operation: begins the next one, or gives the outcome of all
 ///     outcome_despite_stop() -> optional<result>      optional: the outcome of a stopped operation
 ///                               that is done nevertheless
-///     check(result) -> error_code       optional, where a result that is no error may be a failure
+///     check(result) -> error_code       optional, where a result without an error may be a failure
 ///     value(result) -> value_type       the coroutine's value; may throw
 ///     brings_bytes              optional, for transient_receive_request: value(received) instead
 ///     name                      for messages: "gyre::io::stream: read"
@@ -287,8 +287,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return true;
   }
 
-  static void on_completion(request& completed, io::result outcome) {
-    auto& self = static_cast<request_awaiter&>(static_cast<Operation&>(completed));
+  static void on_completion(request& completed_request, io::result outcome) {
+    auto& self = static_cast<request_awaiter&>(static_cast<Operation&>(completed_request));
     if constexpr (requires { self.advance(outcome); }) {
       const std::optional<io::result> total = self.advance(outcome);
       if (!total) return;
@@ -308,8 +308,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
   // Ends the request after on_stop() has posted to the loop, or resumes the coroutine after
   // post_to() has posted to its executor.
-  static void on_post(gyre::operation& posted) {
-    auto& self = static_cast<request_awaiter&>(posted);
+  static void on_post(gyre::operation& posted_operation) {
+    auto& self = static_cast<request_awaiter&>(posted_operation);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
     if (self.stage_ == stage::waiting) self.finish(self.cancelled_outcome(cancelled));
     self.resume();
@@ -362,8 +362,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     stage_ = stage::deferred;
     loop_->start_timer(this->timer_, loop_->deadline_after(std::chrono::nanoseconds::zero()));
   }
-  static void on_deferred_resume(timer_operation& expired) {
-    request_awaiter& self = owner_of(expired);
+  static void on_deferred_resume(timer_operation& expired_timer) {
+    request_awaiter& self = owner_of(expired_timer);
     std::destroy_at(&self.timer_);
     self.set_outcome(io::result::failure(self.deferred_error_));
     self.stage_ = stage::ended;

@@ -22,7 +22,7 @@ namespace {
 
 using gyre::detail::retry_interrupted;
 
-int error_of(int returned) noexcept { return returned < 0 ? errno : 0; }
+int error_of(int call_result) noexcept { return call_result < 0 ? errno : 0; }
 
 expected<unique_fd> owned(int fd) noexcept {
   if (fd < 0) return std::unexpected(errno);

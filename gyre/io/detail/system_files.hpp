@@ -36,11 +36,11 @@ namespace gyre::io::detail::system {
 template <class T>
 using expected = std::expected<T, int>;
 
-/// Returns the value of `outcome`. Throws std::system_error with `call` in its message if there is
-/// none.
+/// Returns the value of `outcome`. Throws std::system_error with `function_name` in its message if
+/// there is none.
 template <class T>
-T value_or_throw(expected<T> outcome, const char* call) {
-  if (!outcome) gyre::detail::throw_system_error(outcome.error(), call);
+T value_or_throw(expected<T> outcome, const char* function_name) {
+  if (!outcome) gyre::detail::throw_system_error(outcome.error(), function_name);
   return *std::move(outcome);
 }
 

@@ -120,15 +120,15 @@ expected<struct ::sigaction> signal_action(int signal) noexcept {
 
 expected<struct ::sigaction> set_signal_action(int signal,
                                                const struct ::sigaction& action) noexcept {
-  expected<struct ::sigaction> before;
-  if (::sigaction(signal, &action, &*before) != 0) before = std::unexpected(errno);
-  return before;
+  expected<struct ::sigaction> old_action;
+  if (::sigaction(signal, &action, &*old_action) != 0) old_action = std::unexpected(errno);
+  return old_action;
 }
 
 ::sigset_t change_signal_mask(int action, const ::sigset_t& signals) noexcept {
-  ::sigset_t before;
-  ::pthread_sigmask(action, &signals, &before);
-  return before;
+  ::sigset_t old_mask;
+  ::pthread_sigmask(action, &signals, &old_mask);
+  return old_mask;
 }
 
 expected<unique_fd> open_signal_queue(const ::sigset_t& signals) noexcept {

@@ -67,7 +67,7 @@ void uring_requests::add(handle& target) {
   for (std::vector<std::uint32_t>* const each : {&changed_, &unconfirmed_}) {
     if (each->capacity() < count) each->reserve(2 * count);
   }
-  // For sockets, the first request reports a descriptor that is no socket, or is not open.
+  // For sockets, the first request reports a descriptor that is not a socket, or is not open.
   if (target.kind() == handle_kind::other) require_pollable(target.fd());
 }
 
@@ -76,7 +76,7 @@ void uring_requests::remove(handle& target) noexcept {
   entry.wanted.clear();
   entry.is_unconfirmed = false;
   // Accepted connections end with their listener, not when their completions are served.
-  const bool accepts = entry.armed.has(subscription::accept);
+  const bool is_accepting = entry.armed.has(subscription::accept);
   await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
   if (entry.has_early_connections) {
@@ -85,7 +85,7 @@ void uring_requests::remove(handle& target) noexcept {
   const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
   // From now on completions of the closed handle are recognised by their generation. When the
   // generations begin again, no completion of a former handle with this generation may be left.
-  if (accepts || generation == 0) discard_completions_of(target.index);
+  if (is_accepting || generation == 0) discard_completions_of(target.index);
   registration next;
   next.generation = generation;
   next.is_in_changed = entry.is_in_changed;
@@ -247,10 +247,11 @@ bool uring_requests::submit_changes_of(std::uint32_t index) noexcept {
   registration& entry = registrations_[index];
   for (const subscription each : all_subscriptions) {
     if (entry.wanted.has(each) && !is_waited_for(target, each)) entry.wanted.erase(each);
-    const bool wanted = entry.wanted.has(each);
-    const bool armed = entry.armed.has(each);
-    if (wanted && !armed && !submit(target, each)) return false;
-    if (!wanted && armed && !entry.cancelled.has(each) && !submit_cancel(index, each)) return false;
+    const bool is_wanted = entry.wanted.has(each);
+    const bool is_armed = entry.armed.has(each);
+    if (is_wanted && !is_armed && !submit(target, each)) return false;
+    if (!is_wanted && is_armed && !entry.cancelled.has(each) && !submit_cancel(index, each))
+      return false;
   }
   return true;
 }

@@ -29,9 +29,9 @@ namespace gyre::io::detail {
 /// Writes the rest of some bytes, `before` of which were already written.
 struct write_rest_operation : write_operation {
   write_rest_operation(open_descriptor* descriptor, std::span<const std::byte> bytes,
-                       std::size_t before) noexcept
+                       std::size_t bytes_before) noexcept
       : write_operation(descriptor, bytes, true) {
-    done = before;
+    done = bytes_before;
   }
 };
 
@@ -113,8 +113,9 @@ class [[nodiscard]] write_received_awaiter {
  private:
   // The copied bytes follow the object in its memory.
   struct wait {
-    wait(open_descriptor* descriptor, std::span<const std::byte> copy, std::size_t before) noexcept
-        : awaiter(std::in_place, descriptor, copy, before) {}
+    wait(open_descriptor* descriptor, std::span<const std::byte> copy,
+         std::size_t bytes_before) noexcept
+        : awaiter(std::in_place, descriptor, copy, bytes_before) {}
     request_awaiter<write_rest_operation> awaiter;
   };
   struct end {
