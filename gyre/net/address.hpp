@@ -52,8 +52,8 @@ class ip_address {
   }
 
   /// Reads "192.0.2.1" (four decimal numbers without leading zeros), "2001:db8::7", "fe80::1%eth0"
-  /// or "fe80::1%2". Errors: std::errc::invalid_argument for other texts, no_such_device if there
-  /// is no interface of that name. Complexity: system calls only for the name of an interface.
+  /// or "fe80::1%2". Errors: std::errc::invalid_argument for other texts, no_such_device if no
+  /// interface has that name. Complexity: system calls only for the name of an interface.
   [[nodiscard]] static std::expected<ip_address, std::error_code> parse(std::string_view text);
   /// Returns a text that parse() reads, in the form of RFC 5952, with a scope as a number.
   [[nodiscard]] std::string to_string() const;
@@ -129,8 +129,8 @@ class ip_address {
   std::uint32_t scope_ = 0;
 };
 
-/// Whether the last label of a host is a number, decimal or with "0x" in front: such a host is no
-/// name, but an IPv4 address (the URL Standard's "ends in a number"), and ip_address::parse()
+/// Whether the last label of a host is a number, decimal or with "0x" in front: such a host is not
+/// a name, but an IPv4 address (the URL Standard's "ends in a number"), and ip_address::parse()
 /// decides which. Other numbers that inet_aton(3) takes for addresses ("127.1", "0x7f.1",
 /// "017700000001") are refused by endpoints, resolvers and URLs, because filters that compare texts
 /// overlook them.

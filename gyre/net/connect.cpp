@@ -37,8 +37,8 @@ void check_delays(const race_options& options) {
   require_not_negative(options.resolution_delay, "gyre::net::connect: resolution_delay");
 }
 
-/// A race that a coroutine awaits, in whose frame the race lives: a stop ends the wait and destroys
-/// the race.
+/// A race that lives in the frame of the coroutine that awaits it: a stop ends the wait and
+/// destroys the race.
 struct awaited_race {
   // `lookups`: the lookups for candidates, which the end of the race stops.
   awaited_race(event_loop& loop, const race_options& options,

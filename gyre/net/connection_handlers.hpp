@@ -39,7 +39,7 @@ struct connection_handlers {
   /// on_peer_ended: the peer has sent its FIN, but may still receive. The connection stays until
   /// close() or its own FIN (shutdown_send()). Without this function, the FIN works like close().
   move_only_function<void(tcp_connection&)> peer_ended;
-  /// on_close: the last call for the connection; `reason` is no error after a graceful close by
+  /// on_close: the last call for the connection; `reason` is not an error after a graceful close by
   /// either end. The reference is valid until the function returns.
   move_only_function<void(tcp_connection&, std::error_code reason)> closed;
 };

@@ -22,14 +22,14 @@ struct connection_options {
   /// on_high_water, and in a client, the program itself must pause_reading().
   std::size_t high_water = std::size_t{1} << 20;
   std::optional<std::size_t> low_water = std::nullopt;
-  /// The maximum of output that may wait, in bytes. A send() that exceeds it ends the connection
+  /// The maximum size of the waiting output, in bytes. A send() that exceeds it ends the connection
   /// with io::errc::output_limit (std::errc::no_buffer_space).
   std::size_t output_limit = std::size_t{4} << 20;
-  /// The maximum of bytes that on_message may leave unconsumed. A connection with more ends with
-  /// io::errc::input_limit (std::errc::no_buffer_space).
+  /// The maximum number of bytes that on_message may leave unconsumed. A connection with more ends
+  /// with io::errc::input_limit (std::errc::no_buffer_space).
   std::size_t input_limit = std::size_t{4} << 20;
-  /// The maximum of received descriptors that a Unix connection holds until take_fds() takes them,
-  /// or until the connection ends and closes them. A connection with more ends with
+  /// The maximum number of received descriptors that a Unix connection holds until take_fds() takes
+  /// them, or until the connection ends and closes them. A connection with more ends with
   /// io::errc::fd_limit (std::errc::too_many_files_open). With zero, the connection receives no
   /// descriptors.
   std::size_t fd_limit = 0;

@@ -46,13 +46,14 @@ namespace gyre::net {
 
 /// Options of a connection_pool.
 struct connection_pool_options {
-  /// The maximum of open connections, idle ones included; at least 1. Further callers of acquire()
-  /// wait.
+  /// The maximum number of open connections, idle ones included; at least 1. Further callers of
+  /// acquire() wait.
   std::size_t max_open = 16;
-  /// The maximum of idle connections. A connection that is given back above this number is closed,
-  /// unless a caller waits.
+  /// The maximum number of idle connections. A connection that is given back above this number is
+  /// closed, unless a caller waits.
   std::size_t max_idle = std::numeric_limits<std::size_t>::max();
-  /// The maximum of waiting callers. A further caller fails at once with io::errc::waiting_limit.
+  /// The maximum number of waiting callers. A further caller fails at once with
+  /// io::errc::waiting_limit.
   std::size_t max_waiting = std::numeric_limits<std::size_t>::max();
   /// An idle connection is closed after this time. It should be less than the limit of the server.
   duration idle_timeout = std::chrono::minutes{1};
@@ -370,9 +371,9 @@ class [[nodiscard]] pooled_connection {
 /// gives the idle connection that was used last, so that surplus ones grow idle and are closed; if
 /// none is idle, it connects. Callers beyond `max_open` wait, first come, first served.
 ///
-/// The pool checks an idle connection before it gives it out: one that its server has closed, or
-/// sent something unexpected on, is closed and replaced. A server can still close a connection
-/// later: see pooled_connection::is_reused().
+/// The pool checks an idle connection before it gives it out: a connection that its server has
+/// closed, or on which it has sent unexpected bytes, is closed and replaced. A server can still
+/// close a connection later: see pooled_connection::is_reused().
 ///
 /// A Connection is an io::stream, a tls_stream, a framed, or a class with a function `bool
 /// is_reusable() const`, and may come in a std::unique_ptr. The pool connects (tcp_stream); or a

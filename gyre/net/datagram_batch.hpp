@@ -32,7 +32,7 @@ struct datagram {
   std::span<const std::byte> bytes;
   const endpoint& peer;  ///< its sender, or its receiver
   bool truncated;        ///< it was longer than the batch's largest()
-  /// With GRO, the size of the datagrams of one peer that the kernel has joined, of which the last
+  /// With GRO, the size of the datagrams of one peer that the kernel has joined; the last of them
   /// may be shorter. Otherwise 0.
   std::size_t segment;
 };
@@ -66,7 +66,7 @@ class datagram_batch {
   /// Returns a datagram, which is valid until the batch is filled again or cleared.
   [[nodiscard]] datagram operator[](std::size_t index) const noexcept;
 
-  /// An iterator for range-based for loops. It is no std::input_iterator.
+  /// An iterator for range-based for loops. It is not a std::input_iterator.
   class iterator {
    public:
     iterator(const datagram_batch& batch, std::size_t index) noexcept

@@ -13,8 +13,8 @@ namespace dns_cache_test {
 using namespace std::chrono_literals;
 using gyre::net::dns_cache_options;
 using gyre::net::detail::dns_cache;
-using gyre::net::detail::lifetime_of;
 using gyre::net::detail::record_type;
+using gyre::net::detail::ttl_of;
 
 using bytes = std::vector<unsigned char>;
 
@@ -70,12 +70,12 @@ class message {
 };
 
 std::chrono::seconds positive(const message& from) {
-  const auto lifetime = lifetime_of(from.made());
-  return lifetime.negative ? -1s : lifetime.time;
+  const auto ttl = ttl_of(from.made());
+  return ttl.negative ? -1s : ttl.time;
 }
 std::chrono::seconds negative(const message& from) {
-  const auto lifetime = lifetime_of(from.made());
-  return lifetime.negative ? lifetime.time : -1s;
+  const auto ttl = ttl_of(from.made());
+  return ttl.negative ? ttl.time : -1s;
 }
 
 TEST(DnsLifetime, IsTheShortestOfTheRecordsThatAnswer) {
@@ -93,13 +93,13 @@ TEST(DnsLifetime, ANegativeAnswerHasTheLifetimeOfItsSoaRecord) {
 }
 
 TEST(DnsLifetime, IsNoneForWhatMayNotBeKept) {
-  EXPECT_EQ(lifetime_of(message(answer_flags | cut_off).answer(type_a, 60).made()).time, 0s);
-  EXPECT_EQ(lifetime_of(message(answer_flags | server_failure).soa(60, 60).made()).time, 0s);
+  EXPECT_EQ(ttl_of(message(answer_flags | cut_off).answer(type_a, 60).made()).time, 0s);
+  EXPECT_EQ(ttl_of(message(answer_flags | server_failure).soa(60, 60).made()).time, 0s);
   const bytes whole = message().answer(type_cname, 60).answer(type_a, 60).soa(60, 60).made();
-  EXPECT_EQ(lifetime_of(whole).time, 60s);
+  EXPECT_EQ(ttl_of(whole).time, 60s);
   const std::size_t answered = message().answer(type_cname, 60).answer(type_a, 60).made().size();
   for (std::size_t size = 0; size < answered; ++size) {
-    EXPECT_EQ(lifetime_of(std::span(whole).first(size)).time, 0s) << size;
+    EXPECT_EQ(ttl_of(std::span(whole).first(size)).time, 0s) << size;
   }
 }
 

@@ -56,10 +56,10 @@ endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t 
 }
 
 // Stores a path with a terminating zero, and an abstract name with a leading zero.
-endpoint::endpoint(bool abstract, std::string_view name) : storage_{} {
+endpoint::endpoint(bool is_abstract, std::string_view name) : storage_{} {
   if (name.size() > max_name_size) fail(std::errc::filename_too_long, "gyre::net::endpoint");
   storage_.local.sun_family = AF_UNIX;
-  std::ranges::copy(name, storage_.local.sun_path + (abstract ? 1 : 0));
+  std::ranges::copy(name, storage_.local.sun_path + (is_abstract ? 1 : 0));
   size_ = name_offset + static_cast<socklen_t>(name.size()) + 1;
 }
 
@@ -94,7 +94,7 @@ endpoint endpoint::read(std::string_view text) {
   auto parsed = parse(text);
   if (parsed) return *parsed;
   throw std::system_error(parsed.error(),
-                          "gyre::net::endpoint " + detail::expected_forms(text, false));
+                          "gyre::net::endpoint " + detail::describe_expected_forms(text, false));
 }
 
 std::expected<endpoint, std::error_code> endpoint::parse(std::string_view text) {
@@ -229,18 +229,18 @@ std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) no
   return left.port() <=> right.port();
 }
 
-std::ostream& operator<<(std::ostream& out, const endpoint& printed) {
-  return out << printed.to_string();
+std::ostream& operator<<(std::ostream& out, const endpoint& address) {
+  return out << address.to_string();
 }
 
 }  // namespace gyre::net
 
 std::size_t std::hash<gyre::net::endpoint>::operator()(
-    const gyre::net::endpoint& hashed) const noexcept {
-  if (hashed.is_ip()) {
-    return std::hash<gyre::net::ip_address>()(hashed.address()) ^
-           (std::size_t{hashed.port()} << 16);
+    const gyre::net::endpoint& address) const noexcept {
+  if (address.is_ip()) {
+    return std::hash<gyre::net::ip_address>()(address.address()) ^
+           (std::size_t{address.port()} << 16);
   }
-  const std::string_view path = hashed.path();
-  return std::hash<std::string_view>()(path.empty() ? hashed.abstract_name() : path);
+  const std::string_view path = address.path();
+  return std::hash<std::string_view>()(path.empty() ? address.abstract_name() : path);
 }

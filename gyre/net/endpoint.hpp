@@ -138,8 +138,9 @@ class endpoint {
   /// afterwards.
   sockaddr* data() noexcept { return &storage_.any; }
   static constexpr socklen_t capacity() noexcept { return sizeof(storage::bytes); }
-  /// Accepts `size` bytes that a system call has written to data(). If they are no address of an
-  /// address_family, or their size does not fit the family, the endpoint is none.
+  /// Accepts `size` bytes that a system call has written to data(). If they are not an address of
+  /// an address_family, or their size does not fit the family, the family of the endpoint is
+  /// address_family::none.
   void resize(socklen_t size) noexcept;
 
   friend std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) noexcept;
@@ -167,7 +168,7 @@ class endpoint {
   };
   static constexpr socklen_t name_offset = offsetof(sockaddr_un, sun_path);
 
-  endpoint(bool abstract, std::string_view name);
+  endpoint(bool is_abstract, std::string_view name);
   static endpoint read(std::string_view text);
   static bool fits(const storage& address, socklen_t size) noexcept;
   std::string_view name() const noexcept;

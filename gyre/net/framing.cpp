@@ -33,7 +33,7 @@ std::uint64_t load_length(const std::byte* bytes, const length_prefix_options& f
 
 using length_bytes = std::array<std::byte, sizeof(std::uint64_t)>;
 
-// Returns the bytes of `length`, of which the first `format.width` are used.
+// Returns the bytes of `length`; the first `format.width` bytes are used.
 length_bytes store_length(std::uint64_t length, const length_prefix_options& format) noexcept {
   length_bytes bytes{};
   if (format.order == std::endian::little) {
@@ -113,12 +113,12 @@ delimited::delimited(std::string delimiter, std::size_t maximum)
 decoded_frame delimited::decode(io::input& in) noexcept {
   const std::size_t all = in.size();
   // A delimiter that begins after the maximum is too late, so the search ends there.
-  const bool too_long = all > maximum_ && all - maximum_ >= delimiter_.size();
-  const io::input searched(in.bytes().first(too_long ? maximum_ + delimiter_.size() : all));
+  const bool is_too_long = all > maximum_ && all - maximum_ >= delimiter_.size();
+  const io::input searched(in.bytes().first(is_too_long ? maximum_ + delimiter_.size() : all));
   const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
   if (end == io::input::npos) {
     searched_ = searched.size() - std::min(searched.size(), delimiter_.size() - 1);
-    if (too_long) return detail::failure(io::errc::frame_too_long);
+    if (is_too_long) return detail::failure(io::errc::frame_too_long);
     return std::nullopt;
   }
   searched_ = 0;

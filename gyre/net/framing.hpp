@@ -110,7 +110,7 @@ class length_prefixed {
   options format_;
 };
 
-/// The framing by delimiter: each message ends with a delimiter, which is no part of it.
+/// The framing by delimiter: each message ends with a delimiter, which does not belong to it.
 ///
 /// Thread-safety: none, as decode() remembers how far it has looked: one object per connection.
 class delimited {

@@ -39,7 +39,7 @@ host_port host_port::read(std::string_view text) {
   auto parsed = parse(text);
   if (parsed) return *std::move(parsed);
   throw std::system_error(parsed.error(),
-                          "gyre::net::host_port " + detail::expected_forms(text, true));
+                          "gyre::net::host_port " + detail::describe_expected_forms(text, true));
 }
 
 host_port::host_port(std::string host, service port) {
@@ -65,8 +65,8 @@ std::vector<endpoint> host_port::known_endpoints() const {
   return {{ip_address::loopback_v6(), port_}, {ip_address::loopback_v4(), port_}};
 }
 
-std::ostream& operator<<(std::ostream& out, const host_port& printed) {
-  return out << printed.to_string();
+std::ostream& operator<<(std::ostream& out, const host_port& destination) {
+  return out << destination.to_string();
 }
 
 }  // namespace gyre::net

@@ -19,8 +19,8 @@
 
 namespace gyre::net {
 
-/// A destination of clients: an endpoint, or the name of a host and a port. A value; made of any
-/// text that endpoint::parse() reads, and of names: "example.org:80", "localhost:http".
+/// A destination of clients: an endpoint, or the name of a host and a port. A value, constructed
+/// from any text that endpoint::parse() reads, or from a name: "example.org:80", "localhost:http".
 ///
 /// Without a host (":80", "*:80") it is "localhost", which stands for both loopback addresses; an
 /// endpoint, which a server binds, is the wildcard address or 127.0.0.1 instead.
@@ -38,7 +38,7 @@ class host_port {
 
   /// Reads what endpoint::parse() reads, and "NAME:SERVICE". A name consists of ASCII letters,
   /// digits, '-', '_' and '.', and of bytes beyond ASCII; its last label is not a number, so that
-  /// "300.1.1.1:80" is no name (resolve_errc::numeric_host). Only a resolver finds out whether
+  /// "300.1.1.1:80" is not a name (resolve_errc::numeric_host). Only a resolver finds out whether
   /// there is such a host.
   ///
   /// Errors: those of endpoint::parse(). Complexity: as endpoint::parse().

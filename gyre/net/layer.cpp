@@ -15,13 +15,13 @@ bool layer::is_kept() const noexcept {
          comes_first(unread_.data() + unread_.size(), kept_bytes_.data() + kept_bytes_.size());
 }
 
-void layer::feed(std::span<const std::byte> received) {
+void layer::feed(std::span<const std::byte> bytes) {
   if (!is_kept()) {
-    unread_ = received;
+    unread_ = bytes;
     return;
   }
   kept_bytes_.consume(kept_bytes_.size() - unread_.size());
-  kept_bytes_.append(received);
+  kept_bytes_.append(bytes);
   unread_ = kept_bytes_.bytes();
 }
 

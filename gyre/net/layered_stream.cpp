@@ -22,11 +22,11 @@ core_ptr opened(const core_ptr& core) {
 
 }  // namespace
 
-layered_stream::layered_stream(event_loop& loop, released_connection& released) {
-  detail::require(released.layer != nullptr, "gyre::net::layered_stream: there is no layer");
-  core_ = std::make_shared<detail::layered_core>(tcp_stream(loop, std::move(released.socket)),
-                                                 std::move(released.layer));
-  if (released.peer.is_ip()) core_->known_peer = std::make_unique<endpoint>(released.peer);
+layered_stream::layered_stream(event_loop& loop, released_connection& source) {
+  detail::require(source.layer != nullptr, "gyre::net::layered_stream: there is no layer");
+  core_ = std::make_shared<detail::layered_core>(tcp_stream(loop, std::move(source.socket)),
+                                                 std::move(source.layer));
+  if (source.peer.is_ip()) core_->known_peer = std::make_unique<endpoint>(source.peer);
 }
 
 layered_stream& layered_stream::operator=(layered_stream&& other) noexcept {

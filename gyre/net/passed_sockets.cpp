@@ -37,12 +37,13 @@ std::string next_name(std::string_view& names) {
 }
 
 // Throws unless `fd` is a socket: another process may pass any descriptor.
-void require_socket(int fd, std::string_view name, const char* call) {
+void require_socket(int fd, std::string_view name, const char* function_name) {
   int type = 0;
   const io::result outcome =
       detail::system::read_option(fd, detail::system::so_type, &type, sizeof type);
   if (outcome) return;
-  throw std::system_error(outcome.error(), std::string(call) + ": '" + std::string(name) + '\'');
+  throw std::system_error(outcome.error(),
+                          std::string(function_name) + ": '" + std::string(name) + '\'');
 }
 
 std::vector<passed_socket> named(std::vector<unique_fd> fds, std::string_view names) {
@@ -71,7 +72,8 @@ std::vector<passed_socket> sockets_from_environment() {
   if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
   if (std::cmp_not_equal(*meant, io::detail::system::process_id())) return {};
 
-  // Takes ownership of all descriptors first, so that they are closed if one is no socket.
+  // Takes ownership of all descriptors first, so that they are closed if one of them is not a
+  // socket.
   std::vector<unique_fd> fds;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
     const io::result is_open = detail::system::set_close_on_exec(fd);

@@ -55,9 +55,9 @@ std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);
 ///
 /// Thread-safety: as io::stream.
 /// Lifetime: `stream` must outlive the wait.
-/// Errors: those of unix_stream::receive_fds(), std::errc::protocol_error if something else came,
-/// or the stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in
-/// the message; then all that came are closed. After a stop or an error, close the stream: half a
+/// Errors: those of unix_stream::receive_fds(), std::errc::protocol_error if other data came, or
+/// the stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in the
+/// message; then all that came are closed. After a stop or an error, close the stream: half a
 /// message may have been read.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& stream);
 

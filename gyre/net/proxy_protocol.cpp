@@ -143,18 +143,19 @@ bool has_checksum(std::string_view header_bytes, std::size_t position, std::size
   return crc32c(copy) == checksum;
 }
 
-bool take_values(std::string_view whole, std::string_view rest, proxy_header& header) {
-  while (!rest.empty()) {
-    if (rest.size() < 3) return false;
-    const auto type = static_cast<std::uint8_t>(rest[0]);
-    const std::size_t size = decode_number(rest.substr(1, 2));
-    rest.remove_prefix(3);
-    if (rest.size() < size) return false;
-    const std::string_view bytes = rest.substr(0, size);
-    rest.remove_prefix(size);
+bool take_values(std::string_view header_bytes, std::string_view unread_values,
+                 proxy_header& header) {
+  while (!unread_values.empty()) {
+    if (unread_values.size() < 3) return false;
+    const auto type = static_cast<std::uint8_t>(unread_values[0]);
+    const std::size_t size = decode_number(unread_values.substr(1, 2));
+    unread_values.remove_prefix(3);
+    if (unread_values.size() < size) return false;
+    const std::string_view bytes = unread_values.substr(0, size);
+    unread_values.remove_prefix(size);
     if (type == type_crc32c) {
-      const auto position = static_cast<std::size_t>(bytes.data() - whole.data());
-      if (size != 4 || !has_checksum(whole, position, decode_number(bytes))) return false;
+      const auto position = static_cast<std::size_t>(bytes.data() - header_bytes.data());
+      if (size != 4 || !has_checksum(header_bytes, position, decode_number(bytes))) return false;
     }
     header.values.push_back({.type = type, .bytes = std::string(bytes)});
   }

@@ -77,8 +77,8 @@ struct proxy_protocol_options {
   /// no peer is taken for a proxy. Called on the loops' threads, at the same time on several. An
   /// exception closes the connection, and goes to the loop's on_exception.
   std::function<bool(const endpoint& peer)> trusted = {};
-  /// The time in which the header must come (zero: no limit), and the maximum of its size in bytes.
-  /// A connection with a later or larger header is closed, and counted as refused; until then it
+  /// The time in which the header must come (zero: no limit), and its maximum size in bytes. A
+  /// connection with a later or larger header is closed, and counted as refused; until then it
   /// counts as a connection.
   duration timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;

@@ -66,10 +66,10 @@ task<std::optional<Payload>> read_frame_as(io::stream& source, Framing& frames,
 
 }  // namespace detail
 
-/// The payload of the next frame, valid until `buffer` changes, so until the next call; nothing
-/// when the stream ends after a complete frame. Bytes after the frame stay in `buffer` for the next
-/// call. Cancellation-safe: after a stop or with_timeout(), `buffer` has all received bytes; call
-/// again.
+/// Returns the payload of the next frame, valid until `buffer` changes, so until the next call;
+/// std::nullopt when the stream ends after a complete frame. Bytes after the frame stay in `buffer`
+/// for the next call. Cancellation-safe: after a stop or with_timeout(), `buffer` has all received
+/// bytes; call again.
 ///
 /// Memory: set the max_size of `buffer` (buffer_options) to the largest frame that you accept, its
 /// length or delimiter included. `buffer` never has more bytes, as nothing is read before earlier

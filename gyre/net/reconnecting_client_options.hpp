@@ -16,16 +16,17 @@ namespace gyre::net {
 
 /// Options of a reconnecting_client.
 struct reconnecting_client_options {
-  /// The maximum of calls that use the connection at the same time; at least 1. More than 1 is for
-  /// connections that carry many requests, such as a pipelining client.
+  /// The maximum number of calls that use the connection at the same time; at least 1. More than 1
+  /// is for connections that carry many requests, such as a pipelining client.
   std::size_t concurrency = 1;
-  /// The maximum of waiting calls, those that connect included; at least 1. A further call fails at
-  /// once with io::errc::waiting_limit.
+  /// The maximum number of waiting calls, those that connect included; at least 1. A further call
+  /// fails at once with io::errc::waiting_limit.
   std::size_t max_waiting = 1024;
-  /// The maximum of attempts to connect in a row, after which the calls that wait for them fail; at
-  /// least 1.
+  /// The maximum number of attempts to connect in a row, after which the calls that wait for them
+  /// fail; at least 1.
   std::size_t attempts = 5;
-  /// The maximum of uses of connections by one call_idempotent(), the first included; at least 1.
+  /// The maximum number of uses of connections by one call_idempotent(), the first included; at
+  /// least 1.
   std::size_t uses = 3;
   /// The time limit of an attempt: lookup, all addresses, and the handshake.
   duration connect_timeout = std::chrono::seconds{5};

@@ -19,8 +19,8 @@ enum class resolve_errc {
   no_server,           ///< no server could be reached, or each of several failed
   service_not_found,   ///< no port of that name is known
   resolver_destroyed,  ///< during the lookup; also equal to std::errc::operation_canceled
-  /// A number that is no address of four decimal parts, such as "127.1", "0x7f.1" or "2130706433";
-  /// also equal to std::errc::invalid_argument.
+  /// A number that is not an address of four decimal parts, such as "127.1", "0x7f.1" or
+  /// "2130706433"; also equal to std::errc::invalid_argument.
   numeric_host,
 };
 

@@ -100,14 +100,14 @@ struct typed_lookup final : callback_lookup {
 bool lookup::active() const noexcept { return owned_ != nullptr && owned_->active(); }
 
 bool lookup::cancel() noexcept {
-  const bool in_time = active();
+  const bool is_in_time = active();
   owned_.reset();
-  return in_time;
+  return is_in_time;
 }
 
-void lookup::cancelling_delete::operator()(detail::callback_lookup* owned) const noexcept {
-  if (owned->active()) owned->owner->cancel(*owned);
-  delete owned;
+void lookup::cancelling_delete::operator()(detail::callback_lookup* lookup_state) const noexcept {
+  if (lookup_state->active()) lookup_state->owner->cancel(*lookup_state);
+  delete lookup_state;
 }
 
 void lookup::detach() noexcept {
@@ -127,15 +127,15 @@ std::size_t resolver::abandoned() const noexcept { return engine_->abandoned(); 
 void resolver::clear_cache() noexcept { engine_->cache().clear(); }
 dns_cache_metrics resolver::cache_metrics() const noexcept { return engine_->cache().metrics(); }
 
-lookup resolver::begin(std::unique_ptr<detail::callback_lookup> started, std::string_view host,
+lookup resolver::begin(std::unique_ptr<detail::callback_lookup> new_lookup, std::string_view host,
                        service port) {
   assert(!engine_->closed() && "a lookup was begun while its resolver is destroyed");
-  if (auto outcome = engine_->resolve_locally(*started, host, port)) {
-    engine_->complete_later(*started, std::move(*outcome));
+  if (auto outcome = engine_->resolve_locally(*new_lookup, host, port)) {
+    engine_->complete_later(*new_lookup, std::move(*outcome));
   } else {
-    engine_->start_query(*started, host, port);
+    engine_->start_query(*new_lookup, host, port);
   }
-  return lookup(started.release());
+  return lookup(new_lookup.release());
 }
 
 lookup resolver::resolve(std::string_view host, service port, callback handler) {
@@ -230,9 +230,9 @@ bool resolve_awaiter::start() noexcept {
 }
 
 bool resolve_awaiter::cancel() noexcept {
-  const bool in_time = engine_->cancel(*this);
-  if (in_time) waiting_lookup::result = std::unexpected(cancelled());
-  return in_time;
+  const bool is_in_time = engine_->cancel(*this);
+  if (is_in_time) waiting_lookup::result = std::unexpected(cancelled());
+  return is_in_time;
 }
 
 void resolve_awaiter::on_complete(waiting_lookup& lookup) {

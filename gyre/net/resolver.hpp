@@ -63,9 +63,9 @@ class [[nodiscard]] lookup {
  private:
   friend class resolver;
   struct cancelling_delete {
-    void operator()(detail::callback_lookup* owned) const noexcept;
+    void operator()(detail::callback_lookup* lookup_state) const noexcept;
   };
-  explicit lookup(detail::callback_lookup* owned) noexcept : owned_(owned) {}
+  explicit lookup(detail::callback_lookup* lookup_state) noexcept : owned_(lookup_state) {}
   std::unique_ptr<detail::callback_lookup, cancelling_delete> owned_;
 };
 
@@ -145,7 +145,7 @@ class resolver {
 
  private:
   friend struct detail::resolver_access;
-  lookup begin(std::unique_ptr<detail::callback_lookup> started, std::string_view host,
+  lookup begin(std::unique_ptr<detail::callback_lookup> new_lookup, std::string_view host,
                service port);
   std::shared_ptr<detail::name_engine> engine_;
 };

@@ -48,8 +48,8 @@ enum class address_choice {
 /// and records that do not exist), and no longer than the two times below. Other failures are not
 /// kept.
 struct dns_cache_options {
-  /// The rough maximum of memory, in bytes. A new entry replaces the least recently used ones. Zero
-  /// disables the cache.
+  /// The approximate maximum size of the cache, in bytes. A new entry replaces the least recently
+  /// used ones. Zero disables the cache.
   std::size_t bytes = std::size_t{256} << 10;
   duration longest_positive = std::chrono::hours{1};
   duration longest_negative = std::chrono::minutes{5};
@@ -72,8 +72,8 @@ struct resolver_options {
   /// Timeout of a query in the first round over the servers; each further round doubles it. Rounded
   /// up to milliseconds; more than a day counts as a day.
   duration timeout = std::chrono::seconds{2};
-  /// The maximum of rounds over the servers; at least 1. With one server the defaults give up after
-  /// 14 s.
+  /// The maximum number of rounds over the servers; at least 1. With one server the defaults give
+  /// up after 14 s.
   int tries = 3;
   lookup_order order = lookup_order::hosts_then_dns;
   /// Both files are read again when a lookup finds that they have changed; a changed resolv.conf
@@ -85,8 +85,8 @@ struct resolver_options {
   /// otherwise after it. Without a value, those of resolv.conf.
   std::optional<std::vector<std::string>> search_domains = {};
   std::optional<int> ndots = {};
-  /// The maximum of names that servers are asked for at the same time, at least 1; further lookups
-  /// wait. A cancelled lookup is no longer counted, but its queries continue until they are
+  /// The maximum number of names that servers are asked for at the same time, at least 1; further
+  /// lookups wait. A cancelled lookup is no longer counted, but its queries continue until they are
   /// answered, time out, or no lookup waits for an answer. Beyond about 8 * max_concurrent names of
   /// cancelled lookups (see abandoned()), further lookups wait for these, too.
   std::size_t max_concurrent = 256;

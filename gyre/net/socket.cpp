@@ -19,11 +19,11 @@ namespace {
 namespace files = io::detail::system;
 
 // Throws the error of `outcome`, if any, with the call and the address.
-void require(const io::result& outcome, const char* call) {
-  if (!outcome) detail::fail(outcome.error(), call);
+void require(const io::result& outcome, const char* function_name) {
+  if (!outcome) detail::fail(outcome.error(), function_name);
 }
-void require(const io::result& outcome, const char* call, const endpoint& address) {
-  if (!outcome) require(outcome, (std::string(call) + ' ' + address.to_string()).c_str());
+void require(const io::result& outcome, const char* function_name, const endpoint& address) {
+  if (!outcome) require(outcome, (std::string(function_name) + ' ' + address.to_string()).c_str());
 }
 
 }  // namespace
@@ -105,12 +105,12 @@ void reset_when_closed(int socket) noexcept {
   system::set_option(socket, system::so_linger, ::linger{.l_onoff = 1, .l_linger = 0});
 }
 
-void bind_listener(const socket& unbound, const endpoint& local, bool replace_stale) {
+void bind_listener(const socket& unbound, const endpoint& local, bool replaces_stale) {
   try {
     return unbound.bind(local);
   } catch (const std::system_error& error) {
-    const bool in_use = error.code() == std::errc::address_in_use;
-    if (!in_use || !replace_stale || local.path().empty()) throw;
+    const bool is_in_use = error.code() == std::errc::address_in_use;
+    if (!is_in_use || !replaces_stale || local.path().empty()) throw;
   }
   const std::string path(local.path());
   const unique_fd locked_folder = lock_folder_of(path);

@@ -66,7 +66,7 @@ class socket : public socket_ref {
   /// resource_unavailable_try_again (the backlog of a Unix listener is full).
   [[nodiscard]] bool connect(const endpoint& peer) const;
   /// Ends one direction of the connection (sending ends with a FIN), or both. A connection that the
-  /// peer has reset is no error.
+  /// peer has reset is not an error.
   void shutdown(shutdown_side side) const;
 
  private:

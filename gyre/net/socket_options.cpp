@@ -199,7 +199,9 @@ void socket_ref::set_defer_accept(duration limit) const {
 std::chrono::seconds socket_ref::defer_accept() const {
   return std::chrono::seconds{get_option(fd_, tcp_defer_accept)};
 }
-void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
+void socket_ref::set_fast_open(int queue_length) const {
+  set_number(fd_, tcp_fastopen, queue_length);
+}
 int socket_ref::fast_open() const { return get_option(fd_, tcp_fastopen); }
 void socket_ref::set_bind_address_no_port(bool enabled) const {
   set_flag(fd_, ip_bind_address_no_port, enabled);

@@ -148,7 +148,7 @@ class socket_ref {
   std::chrono::seconds defer_accept() const;
   /// Lets a listener take data with the first packet of a connection (TCP_FASTOPEN), from up to
   /// `waiting` peers at a time; with zero, from none. Such data may arrive twice.
-  void set_fast_open(int waiting) const;
+  void set_fast_open(int queue_length) const;
   int fast_open() const;
 
   // Datagrams.

@@ -139,8 +139,8 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted(client_options.connections.output_limit),
       random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
-  connect_failed_handler = [this](std::error_code reason, std::size_t attempts, bool last) {
-    if (attempts == 1 || last) print_failure(reason);
+  connect_failed_handler = [this](std::error_code reason, std::size_t attempts, bool is_last) {
+    if (attempts == 1 || is_last) print_failure(reason);
   };
 }
 
@@ -327,13 +327,13 @@ void tcp_client::core::on_attempt_failed(std::error_code reason) {
   ++failures_;
   ++fruitless_;
   const tcp_client_options& options = client_options;
-  const bool last = !options.reconnect || failures_ >= options.max_attempts;
-  if (last) is_wanted_ = false;
+  const bool is_last = !options.reconnect || failures_ >= options.max_attempts;
+  if (is_last) is_wanted_ = false;
   const auto retry_if_wanted = [&, changes = target_changes_] {
-    if (passing && changes == target_changes_ && !last) attempt_later();
+    if (passing && changes == target_changes_ && !is_last) attempt_later();
   };
   try {
-    if (connect_failed_handler) connect_failed_handler(reason, failures_, last);
+    if (connect_failed_handler) connect_failed_handler(reason, failures_, is_last);
   } catch (...) {
     retry_if_wanted();
     throw;

@@ -54,14 +54,15 @@ struct tcp_client_options {
   bool reconnect = false;
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{30};
-  /// The maximum of attempts in a row that may fail before the client gives up, the first included;
-  /// at least 1.
+  /// The maximum number of attempts in a row that may fail before the client gives up, the first
+  /// included; at least 1.
   std::size_t max_attempts = std::numeric_limits<std::size_t>::max();
   /// The seed of the random delays: equal seeds give equal delays. Without a value, the seed is
   /// random.
   std::optional<std::uint64_t> seed = {};
-  /// The maximum of bytes that send() keeps while no connection can send. The next connection, to
-  /// any server, sends them first; disconnect() drops them. With zero, send() refuses them.
+  /// The maximum number of bytes that send() keeps while no connection can send. The next
+  /// connection, to any server, sends them first; disconnect() drops them. With zero, send()
+  /// refuses them.
   std::size_t keep_limit = 0;
   /// The local address to connect from. Without a value the kernel chooses it.
   /// connect_options::local documents port 0.

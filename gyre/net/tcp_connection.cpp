@@ -62,14 +62,14 @@ bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64
   return connection_io::send_file(std::move(file), offset, count);
 }
 
-released_connection tcp_connection::release(std::span<const std::byte> unconsumed) {
+released_connection tcp_connection::release(std::span<const std::byte> unconsumed_bytes) {
   if (!can_send()) throw std::system_error(io::errc::not_open, "tcp_connection::release");
   if (pending_output() > 0 || (has_layer() && !detail::layer_of(*this).may_write())) {
     gyre::detail::throw_system_error(EINPROGRESS, "tcp_connection::release");
   }
   released_connection released{.socket = unique_fd(), .peer = peer_endpoint()};
   try {
-    take_arrivals(unconsumed, released.received);
+    take_arrivals(unconsumed_bytes, released.received);
   } catch (const std::bad_alloc&) {
     abort(detail::no_memory());  // some of the bytes may be lost
     throw;

@@ -177,7 +177,7 @@ class tcp_connection : private detail::connection_io {
   void abort(std::error_code reason) noexcept { connection_io::abort(reason); }
 
   /// Takes the connection out of its server or client, for another owner: a coroutine's stream, or
-  /// a server on another loop. Within on_message, `unconsumed` are the bytes that the handler
+  /// a server on another loop. Within on_message, `unconsumed_bytes` are the bytes that the handler
   /// leaves, `in.bytes()`, which would be lost otherwise. Descriptors that take_fds() leaves are
   /// closed. Then on_close is called, without an error.
   ///
@@ -185,7 +185,7 @@ class tcp_connection : private detail::connection_io {
   /// write (std::errc::operation_in_progress), and if not can_send() (io::errc::not_open). Throws
   /// std::bad_alloc, or the error that has ended the peer's bytes, and then ends the connection.
   /// Complexity: copies received bytes that the program has not got.
-  [[nodiscard]] released_connection release(std::span<const std::byte> unconsumed = {});
+  [[nodiscard]] released_connection release(std::span<const std::byte> unconsumed_bytes = {});
 
   /// Sets the connection_options::idle_timeout of this connection; zero disables it. Throws
   /// std::bad_alloc.
@@ -202,7 +202,7 @@ class tcp_connection : private detail::connection_io {
   /// session{…}`. It is destroyed with the connection, after on_close. The first call allocates;
   /// throws std::bad_alloc.
   move_only_any& context();
-  /// Returns the attached value; null if there is none or it is no T.
+  /// Returns the attached value; null if there is none or it is not a T.
   template <class T>
   T* context() noexcept {
     return any_cast<T>(attached_context());

@@ -22,7 +22,8 @@ namespace gyre::net {
 
 /// Options of a tcp_listener.
 struct listener_options {
-  /// The maximum of connections that wait to be accepted, not negative; at most net.core.somaxconn.
+  /// The maximum number of connections that wait to be accepted, not negative; at most
+  /// net.core.somaxconn.
   int backlog = SOMAXCONN;
   /// Lets the port be used while connections of an earlier listener linger.
   bool reuse_address = true;

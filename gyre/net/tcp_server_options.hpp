@@ -41,32 +41,32 @@ struct tcp_server_options {
   std::string name = "tcp_server";
   accept_strategy strategy = accept_strategy::round_robin;
   connection_options connections = {};
-  /// The maximum of connections at a time, at least 1. Further ones wait in the kernel's queue (of
-  /// length `backlog`) until one ends. A connection above the limit that adopt() passed, or that
-  /// another loop accepted at the same time as the last allowed one, is closed, and counted as
-  /// refused.
+  /// The maximum number of connections at a time, at least 1. Further ones wait in the kernel's
+  /// queue (of length `backlog`) until one ends. A connection above the limit that adopt() passed,
+  /// or that another loop accepted at the same time as the last allowed one, is closed, and counted
+  /// as refused.
   std::size_t max_connections = unlimited;
   int backlog = 4096;
-  /// The maximum of connections at a time from one IP address (IPv6: one /64 network; Unix: no
-  /// limit). Further ones are closed at once. With proxy_protocol the address is the one in the
+  /// The maximum number of connections at a time from one IP address (IPv6: one /64 network; Unix:
+  /// no limit). Further ones are closed at once. With proxy_protocol the address is the one in the
   /// header. By default half of RLIMIT_NOFILE when the server is constructed, so that no peer can
   /// take all descriptors. `unlimited` is for servers behind a proxy that does not name clients.
   std::optional<std::size_t> connections_per_address = std::nullopt;
-  /// The maximum of connections that one address (or network) may open within `accept_interval`.
-  /// Further ones are closed at once.
+  /// The maximum number of connections that one address (or network) may open within
+  /// `accept_interval`. Further ones are closed at once.
   std::size_t accepts_per_address = unlimited;
   duration accept_interval = std::chrono::seconds{1};
-  /// The maximum of bytes that all connections may hold: waiting output and unconsumed input. Each
-  /// loop has a budget of memory_limit / loops. While the connections of a loop together hold no
-  /// more than half of its budget, none is limited. Beyond that, a connection that grows may hold
-  /// no more than (half the budget) / (connections of the loop), or ends with
+  /// The maximum number of bytes that all connections may hold: waiting output and unconsumed
+  /// input. Each loop has a budget of memory_limit / loops. While the connections of a loop
+  /// together hold no more than half of its budget, none is limited. Beyond that, a connection that
+  /// grows may hold no more than (half the budget) / (connections of the loop), or ends with
   /// io::errc::memory_limit. A handshake of `transport` counts as a connection that holds what it
   /// needs: for TLS some 44 KiB from the client's first bytes on, and the message that they
   /// announce. Descriptors that wait to be sent, and files that send_file() holds open, count as
   /// memory_limit / (RLIMIT_NOFILE / 2) bytes each, except the first one of each connection.
   std::size_t memory_limit = std::size_t{512} << 20;
-  /// The maximum of bytes that may wait for the loops in calls of broadcast() and for_each(), where
-  /// each call counts 1 KiB besides its bytes. Further calls are refused.
+  /// The maximum number of bytes that may wait for the loops in calls of broadcast() and
+  /// for_each(), where each call counts 1 KiB besides its bytes. Further calls are refused.
   std::size_t broadcast_limit = std::size_t{4} << 20;
   /// Whether to set SO_REUSEADDR, which allows the server to listen again at once after a restart.
   bool reuse_address = true;

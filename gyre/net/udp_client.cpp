@@ -18,9 +18,9 @@ constexpr int max_dropped = 65536;  // ends the loop if datagrams come faster th
 
 // Waits until the socket is ready; returns false if the deadline comes first. `outcome`: the result
 // of a call that would have had to wait; throws any other error of that call.
-bool wait_after(const io::result& outcome, const char* call, int socket, short event,
+bool wait_after(const io::result& outcome, const char* function_name, int socket, short event,
                 steady_time deadline) {
-  if (!outcome.would_block()) detail::fail(outcome.error(), call);
+  if (!outcome.would_block()) detail::fail(outcome.error(), function_name);
   const io::result ready = detail::system::wait_until_ready(socket, event, deadline);
   if (!ready) detail::fail(ready.error(), "poll");
   return ready.count() > 0;

@@ -35,7 +35,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void listen(const endpoint& local);
   endpoint local_endpoint(std::size_t index) const;
   void start();
-  void stop(move_only_function<void()> done);
+  void stop(move_only_function<void()> callback);
   void abandon() noexcept;
   udp_server_metrics metrics() const;
   /// Called by each socket when it has stopped.
@@ -51,7 +51,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   }
   template <class Function>
   void post(detail::udp_server_socket& server_socket, Function function);
-  void post_done(move_only_function<void()> done);
+  void post_stop_callback(move_only_function<void()> callback);
 
   const std::vector<event_loop*> loops_;
   detail::callback_gate gate_;  // guards callbacks of stop(), on the first loop
@@ -127,8 +127,8 @@ class udp_server_socket final : public udp_server::channel {
   template <class Request>
   struct socket_request final : Request {
     socket_request(io::handle& handle, udp_server_socket& owner,
-                   io::request::function completed) noexcept
-        : Request(handle, {}, completed), self(&owner) {}
+                   io::request::function callback) noexcept
+        : Request(handle, {}, callback), self(&owner) {}
     udp_server_socket* self;
   };
   using receive_some = socket_request<io::receive_messages_request>;
@@ -350,9 +350,9 @@ void udp_server_socket::close() noexcept {
 
 void udp_server_socket::abandon(std::shared_ptr<udp_server_socket> server_socket) noexcept {
   udp_server_socket& target = *server_socket;
-  const bool on_loop_thread = target.loop_.in_loop_thread();
-  target.gate_.close(on_loop_thread);
-  if (on_loop_thread) target.close();
+  const bool is_on_loop_thread = target.loop_.in_loop_thread();
+  target.gate_.close(is_on_loop_thread);
+  if (is_on_loop_thread) target.close();
   target.release_.post(target.loop_, std::move(server_socket));
 }
 
@@ -439,9 +439,9 @@ void udp_server::core::start() {
     post(*each, [](detail::udp_server_socket& server_socket) { server_socket.open(); });
 }
 
-// Adds `done` last: afterwards `done` may run at any time on the first loop, and may destroy the
-// server. Only the reference keeps this object then.
-void udp_server::core::stop(move_only_function<void()> done) {
+// Adds `callback` last: afterwards `callback` may run at any time on the first loop, and may
+// destroy the server. Only the reference keeps this object then.
+void udp_server::core::stop(move_only_function<void()> callback) {
   const auto self = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
@@ -449,12 +449,12 @@ void udp_server::core::stop(move_only_function<void()> done) {
   }
   for (auto& each : sockets_)
     post(*each, [](detail::udp_server_socket& server_socket) { server_socket.stop(); });
-  if (!done) return;
+  if (!callback) return;
   {
     const std::lock_guard lock(mutex_);
-    if (running_sockets_ > 0) return when_stopped_.push_back(std::move(done));
+    if (running_sockets_ > 0) return when_stopped_.push_back(std::move(callback));
   }
-  post_done(std::move(done));
+  post_stop_callback(std::move(callback));
 }
 
 void udp_server::core::on_socket_stopped() {
@@ -464,15 +464,15 @@ void udp_server::core::on_socket_stopped() {
     if (--running_sockets_ > 0) return;
     callbacks.swap(when_stopped_);
   }
-  for (auto& each : callbacks) post_done(std::move(each));
+  for (auto& each : callbacks) post_stop_callback(std::move(each));
 }
 
 // Posts a callback of stop(). Each callback has a task of its own, so that one that throws, or
 // destroys the server, does not keep the others from being called.
-void udp_server::core::post_done(move_only_function<void()> done) {
-  loops_.front()->post([self = shared_from_this(), done = std::move(done)]() mutable {
+void udp_server::core::post_stop_callback(move_only_function<void()> callback) {
+  loops_.front()->post([self = shared_from_this(), callback = std::move(callback)]() mutable {
     const detail::callback_gate::pass passing(self->gate_);
-    if (passing) done();
+    if (passing) callback();
   });
 }
 
@@ -513,7 +513,7 @@ endpoint udp_server::local_endpoint(std::size_t index) const {
   return core_->local_endpoint(index);
 }
 void udp_server::start() { core_->start(); }
-void udp_server::stop(move_only_function<void()> done) { core_->stop(std::move(done)); }
+void udp_server::stop(move_only_function<void()> callback) { core_->stop(std::move(callback)); }
 const std::string& udp_server::name() const noexcept { return core_->options.name; }
 udp_server_metrics udp_server::metrics() const noexcept { return core_->metrics(); }
 

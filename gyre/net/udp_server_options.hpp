@@ -11,13 +11,13 @@ namespace gyre::net {
 /// Options of a udp_server, fixed when it is constructed.
 struct udp_server_options {
   std::string name = "udp_server";
-  /// The maximum of datagrams per system call, clamped to 1 to 1024. A socket holds batch *
+  /// The maximum number of datagrams per system call, clamped to 1 to 1024. A socket holds batch *
   /// (max_datagram + 344) bytes.
   std::size_t batch = 32;
   /// The size of the longest datagram, in bytes. Longer ones are dropped and counted.
   std::size_t max_datagram = 2048;
-  /// The maximum of bytes of replies that may wait at one socket; each reply counts 136 bytes more.
-  /// Further replies are refused.
+  /// The maximum number of bytes of replies that may wait at one socket; each reply counts 136
+  /// bytes more. Further replies are refused.
   std::size_t output_limit = std::size_t{4} << 20;
   /// The sizes of the kernel's buffers (SO_RCVBUF and SO_SNDBUF); 0 stands for the system's
   /// defaults. A Unix server's send buffer also holds datagrams that its clients have not read, so

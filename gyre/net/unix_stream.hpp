@@ -53,7 +53,7 @@ class unix_stream : public socket_stream {
   unix_stream(event_loop& loop, unique_fd connection)
       : unix_stream(loop, socket(std::move(connection))) {}
 
-  /// The maximum of descriptors in one message.
+  /// The maximum number of descriptors in one message.
   static constexpr std::size_t max_fds = detail::message_with_fds::max_fds;
 
   /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the count

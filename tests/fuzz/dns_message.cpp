@@ -12,9 +12,9 @@
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gyre::net::detail;
   const dns_message message(data, size);
-  const answer_lifetime lifetime = lifetime_of(message);
-  gyre::fuzz::require(lifetime.time >= std::chrono::seconds(0));
-  gyre::fuzz::require(lifetime.time < std::chrono::seconds(std::uint32_t{1} << 31));
+  const answer_ttl ttl = ttl_of(message);
+  gyre::fuzz::require(ttl.time >= std::chrono::seconds(0));
+  gyre::fuzz::require(ttl.time < std::chrono::seconds(std::uint32_t{1} << 31));
   for (const record_type type : {record_type::a, record_type::aaaa}) {
     const auto addresses = decode_addresses(type, message);
     gyre::fuzz::require(!addresses || !addresses->empty());

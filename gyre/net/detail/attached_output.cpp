@@ -10,10 +10,10 @@
 
 namespace gyre::net::detail {
 
-void attached_output::add(output_attachment attachment, std::size_t queued) {
-  attachment.bytes_before = queued - bytes_before_;
+void attached_output::add(output_attachment attachment, std::size_t queued_bytes) {
+  attachment.bytes_before = queued_bytes - bytes_before_;
   items_.push_back(std::move(attachment));
-  bytes_before_ = queued;
+  bytes_before_ = queued_bytes;
   descriptors_ += items_.back().descriptors();
 }
 

@@ -51,8 +51,8 @@ class attached_output {
   attached_output(io::handle& socket, io::request::function on_room) noexcept
       : room(socket, io::direction::write, on_room) {}
 
-  /// Adds an attachment after the `queued` bytes of the queue. Throws std::bad_alloc.
-  void add(output_attachment attachment, std::size_t queued);
+  /// Adds an attachment after the `queued_bytes` bytes of the queue. Throws std::bad_alloc.
+  void add(output_attachment attachment, std::size_t queued_bytes);
   /// Whether the first attachment is to be sent before any byte of the queue.
   bool is_due() const noexcept { return !items_.empty() && items_.front().bytes_before == 0; }
   output_attachment& first() noexcept { return items_.front(); }

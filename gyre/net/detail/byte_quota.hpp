@@ -10,9 +10,9 @@
 
 namespace gyre::net::detail {
 
-/// A counting limit of bytes. Each share also counts entry_cost, so that many small shares are
-/// limited, too. A single share counts only its bytes, so that a small limit does not refuse
-/// everything.
+/// A quota of bytes, shared by several users. Each share also counts entry_cost, so that many small
+/// shares are limited, too. A single share counts only its bytes, so that a small limit does not
+/// refuse everything.
 ///
 /// Thread-safety: any thread.
 class byte_quota {

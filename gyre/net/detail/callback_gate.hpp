@@ -40,12 +40,12 @@ class callback_gate {
   /// thread program order suffices.
   bool is_open() const noexcept { return !is_closed_.load(std::memory_order_relaxed); }
 
-  /// Closes the gate, and returns when no callback runs. With `on_loop_thread`, on the loop's own
-  /// thread, returns at once, because a running callback is the caller.
-  void close(bool on_loop_thread) noexcept {
+  /// Closes the gate, and returns when no callback runs. With `is_on_loop_thread`, on the loop's
+  /// own thread, returns at once, because a running callback is the caller.
+  void close(bool is_on_loop_thread) noexcept {
     // relaxed: the fence orders this store before the load of inside_.
     is_closed_.store(true, std::memory_order_relaxed);
-    if (on_loop_thread) return;
+    if (is_on_loop_thread) return;
     asymmetric_heavy_fence();
     // acquire: pairs with the release in ~pass(); makes the effects of the last callback visible to
     // the caller.

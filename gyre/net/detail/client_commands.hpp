@@ -35,13 +35,13 @@ class client_commands {
   /// send(), connect() and disconnect() add a command, and if the queue was empty call `post`,
   /// which must make the loop call take(). They throw the exceptions of `post`, and then add
   /// nothing. They may be called from any thread.
-  void send(function sending, const auto& post) {
+  void send(function call, const auto& post) {
     const std::scoped_lock lock(mutex_);
-    add(post).then = std::move(sending);
+    add(post).then = std::move(call);
   }
-  void connect(function connecting, const auto& post) {
+  void connect(function call, const auto& post) {
     const std::scoped_lock lock(mutex_);
-    last_connect(post).then = std::move(connecting);
+    last_connect(post).then = std::move(call);
   }
   void disconnect(const auto& post) {
     const std::scoped_lock lock(mutex_);

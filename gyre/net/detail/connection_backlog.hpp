@@ -29,7 +29,7 @@ struct descriptor_input {
   std::vector<unique_fd> fds;  // received descriptors that the program has not taken
 };
 
-/// The members that a connection needs once something waits: output, an incomplete message or a
+/// The members that a connection needs only while it has waiting output, an incomplete message or a
 /// timeout.
 struct connection_backlog {
   explicit connection_backlog(connection_io& owner) noexcept;

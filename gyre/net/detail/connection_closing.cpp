@@ -197,7 +197,7 @@ void connection_closing::on_closing_timer_expired() {
 }
 
 void connection_closing::end_if_idle(std::uint8_t idle_clock) noexcept {
-  if (whole_of(*this).has_moved()) {
+  if (whole_of(*this).note_progress()) {
     idle_since_ = idle_clock;
   } else if (phase_ == connection_phase::open && !has_own_idle_timeout_ &&
              static_cast<std::uint8_t>(idle_clock - idle_since_) >

@@ -54,7 +54,8 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
 connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }
 
 bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-                             std::unique_ptr<layer> protocol, std::span<const std::byte> early,
+                             std::unique_ptr<layer> protocol,
+                             std::span<const std::byte> early_bytes,
                              std::optional<io::handle_kind> kind) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
@@ -74,7 +75,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   start_idle_timer();
   on_connection_begun(face_of(*connection));
   beginning_ = connection;
-  early_ = early;
+  early_bytes_ = early_bytes;
   connection->begin();
   return true;
 }
@@ -107,8 +108,8 @@ void connection_group::for_each(const std::function<void(tcp_connection&)>& func
 
 // --- Calls in a turn of their own ---
 
-void connection_group::schedule(connection_io& due) noexcept {
-  scheduled_.push(&due);
+void connection_group::schedule(connection_io& connection) noexcept {
+  scheduled_.push(&connection);
   post_due_calls();
 }
 
@@ -269,9 +270,9 @@ void connection_group::release(std::shared_ptr<connection_group> group,
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
   connection_group& abandoned = *group;
-  const bool on_loop_thread = abandoned.loop().in_loop_thread();
-  abandoned.gate_.close(on_loop_thread);
-  if (on_loop_thread) abandoned.close_all();
+  const bool is_on_loop_thread = abandoned.loop().in_loop_thread();
+  abandoned.gate_.close(is_on_loop_thread);
+  if (is_on_loop_thread) abandoned.close_all();
   abandoned.release_.post(abandoned.loop(), std::move(group));
 }
 

@@ -71,12 +71,12 @@ class connection_group {
   callback_gate& gate() noexcept { return gate_; }
 
   /// Takes over a connected socket, and calls the `connected` handler, whose exceptions it throws.
-  /// `protocol`: a transport's layer whose handshake is done, or null. `early`: plain bytes
+  /// `protocol`: a transport's layer whose handshake is done, or null. `early_bytes`: plain bytes
   /// received before, which are delivered after `connected`. `kind`: the kind of the socket, if the
   /// peer's address does not reveal it. Returns false if the gate is closed, or if there is no
   /// memory for the connection, which is then closed.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-             std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early = {},
+             std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early_bytes = {},
              std::optional<io::handle_kind> kind = std::nullopt);
 
   std::size_t size() const noexcept { return size_; }
@@ -110,7 +110,7 @@ class connection_group {
   /// once `connected` has returned.
   std::span<const std::byte> take_early(const connection_io& connection) noexcept {
     if (beginning_ != &connection) return {};
-    return std::exchange(early_, {});
+    return std::exchange(early_bytes_, {});
   }
   void count_received(std::size_t bytes) noexcept {
     bytes_received_.add(bytes);
@@ -156,7 +156,7 @@ class connection_group {
   io::shared_receive_request& receiving() noexcept { return receiving_; }
   /// Schedules one call of `due.on_scheduled()` in a turn of its own. At most one call of a
   /// connection may be scheduled at a time.
-  void schedule(connection_io& due) noexcept;
+  void schedule(connection_io& connection) noexcept;
   /// Schedules the call of `closed` and the end of the connection in a turn of their own, after a
   /// scheduled call. Must be called once.
   void schedule_finish(connection_io& connection, std::error_code reason) noexcept;
@@ -179,7 +179,9 @@ class connection_group {
   };
   struct run_operation final : operation {
     explicit run_operation(connection_group& group) noexcept
-        : operation([](operation& due) { static_cast<run_operation&>(due).self.run_due_calls(); }),
+        : operation([](operation& self_operation) {
+            static_cast<run_operation&>(self_operation).self.run_due_calls();
+          }),
           self(group) {}
     connection_group& self;
   };
@@ -221,7 +223,7 @@ class connection_group {
   intrusive_list<connection_io> list_;
   std::size_t size_ = 0;
   const connection_io* beginning_ = nullptr;  // the connection whose `connected` runs, or null
-  std::span<const std::byte> early_;          // the early bytes of beginning_
+  std::span<const std::byte> early_bytes_;    // the early bytes of beginning_
   // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
   // needs no memory; an operation in each connection would take more.
   gyre::detail::reserved_ring<connection_io*> scheduled_;

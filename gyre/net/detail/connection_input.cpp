@@ -127,9 +127,9 @@ void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
   connection_backlog& backlog = *backlog_of(self);
   io::buffer& rest = backlog.rest;
   rest.append(bytes);
-  const std::size_t before = rest.size();
+  const std::size_t old_size = rest.size();
   self.group().handlers().message(face_of(self), rest);
-  if (rest.size() < before) ++backlog.consumptions;
+  if (rest.size() < old_size) ++backlog.consumptions;
   if (rest.empty()) {
     rest = io::buffer();
     self.update_held_bytes();
@@ -138,11 +138,11 @@ void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
   }
 }
 
-void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
+void connection_input::keep_rest(std::span<const std::byte> unconsumed_bytes) {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = self.make_backlog();
   io::buffer& rest = backlog.rest;
-  rest.append(unconsumed);
+  rest.append(unconsumed_bytes);
   const connection_options& limits = self.group().options();
   // A paused connection may exceed the limit: its bytes came with the handshake, and no others
   // come.
@@ -236,14 +236,16 @@ void connection_input::resume(pausers reasons) noexcept {
 
 // --- Another owner ---
 
-void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received) {
+void connection_input::take_arrivals(std::span<const std::byte> unconsumed_bytes,
+                                     io::buffer& received_bytes) {
   connection_io& self = whole_of(*this);
   io::backend& io = self.group().io();
   connection_backlog* const backlog = backlog_of(self);
   scratch_buffer buffer;
-  received.append(unconsumed);
-  if (unconsumed.empty() && backlog != nullptr) received = std::exchange(backlog->rest, {});
-  received.append(self.group().take_early(self));
+  received_bytes.append(unconsumed_bytes);
+  if (unconsumed_bytes.empty() && backlog != nullptr)
+    received_bytes = std::exchange(backlog->rest, {});
+  received_bytes.append(self.group().take_early(self));
   if (self.reading()) io.stop_receiving(self);
   while (io.end_receiving_ahead(self)) {
     io::read_request reading(self, buffer->prepare(received_at_once), nullptr);
@@ -259,7 +261,7 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::
       layer_of(self).protocol().feed(buffer->bytes());
       layer_of(self).protocol().keep_unread();
     } else {
-      received.append(buffer->bytes());
+      received_bytes.append(buffer->bytes());
     }
     buffer->consume_all();
   }

@@ -52,10 +52,10 @@ class connection_input {
   bool peer_has_ended() const noexcept { return has_peer_ended_; }
   std::vector<unique_fd> take_fds() noexcept;
   /// Stops receiving, and collects for another owner the bytes that the program has not consumed:
-  /// `unconsumed`, or else the kept input. Appends the bytes that the backend holds to `received`,
-  /// or feeds them to the layer. If the backend holds an error, ends the connection with it, and
-  /// throws. Throws std::bad_alloc.
-  void take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received);
+  /// `unconsumed_bytes`, or else the kept input. Appends the bytes that the backend holds to
+  /// `received_bytes`, or feeds them to the layer. If the backend holds an error, ends the
+  /// connection with it, and throws. Throws std::bad_alloc.
+  void take_arrivals(std::span<const std::byte> unconsumed_bytes, io::buffer& received_bytes);
 
  protected:
   connection_input() noexcept = default;
@@ -65,7 +65,7 @@ class connection_input {
   void on_receive_result(io::result result);
   void deliver(std::span<const std::byte> bytes);
   void deliver_after_rest(std::span<const std::byte> bytes);
-  void keep_rest(std::span<const std::byte> unconsumed);
+  void keep_rest(std::span<const std::byte> unconsumed_bytes);
   void on_receiving_failed(std::error_code reason) noexcept;
   void on_peer_end();
   bool keep_descriptors(std::vector<unique_fd> descriptors);

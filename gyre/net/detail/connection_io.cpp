@@ -106,7 +106,7 @@ std::uint64_t connection_io::bytes_in_kernel() const noexcept {
   return system::unacknowledged_bytes(fd());
 }
 
-bool connection_io::has_moved() noexcept {
+bool connection_io::note_progress() noexcept {
   auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
   // Bytes that the peer has taken stay taken, so that for most connections the check needs no
   // system call.
@@ -146,8 +146,8 @@ void connection_io::begin() {
   });
 }
 
-void connection_io::schedule(due_calls due) noexcept {
-  due_.insert(due);
+void connection_io::schedule(due_calls calls) noexcept {
+  due_.insert(calls);
   if (is_scheduled_) return;
   is_scheduled_ = true;
   group_->schedule(*this);

@@ -81,7 +81,7 @@ class connection_io : private intrusive_list_node,
 
   // --- For its parts ---
 
-  void schedule(due_calls due) noexcept;
+  void schedule(due_calls calls) noexcept;
   bool is_due(due_call call) const noexcept { return due_.has(call); }
   void cancel_due(due_calls calls) noexcept { due_.erase(calls); }
   void count_received(std::size_t bytes) noexcept { bytes_received_ += bytes; }
@@ -92,8 +92,9 @@ class connection_io : private intrusive_list_node,
   std::uint64_t messages() const noexcept { return messages_; }
   std::uint64_t bytes_in_kernel() const noexcept;
   std::uint64_t bytes_taken_by_peer() const noexcept { return bytes_sent_ - bytes_in_kernel(); }
-  /// Whether bytes were received, sent or taken by the peer since the last call.
-  bool has_moved() noexcept;
+  /// Notes the bytes that were received, sent or taken by the peer. Returns whether any were since
+  /// the last call.
+  bool note_progress() noexcept;
   /// Counts the waiting output and input in the group; returns false if the memory of the group has
   /// no room for them.
   bool update_held_bytes() noexcept;
@@ -143,7 +144,7 @@ class connection_io : private intrusive_list_node,
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t id_;
-  std::uint32_t moved_ = 0;  // the sum of bytes that has_moved() last saw
+  std::uint32_t moved_ = 0;  // the sum of bytes that note_progress() last saw
   ip_address::v4_bytes peer_v4_{};
 };
 

@@ -57,7 +57,7 @@ std::error_code connection_layer::seal_next(connection_backlog& backlog, io::bac
 
 std::error_code connection_layer::seal_file_part(attached_output& attachments, io::backend& io) {
   output_attachment& part = attachments.first();
-  const std::size_t size = std::min(part.left, max_file_part);
+  const std::size_t size = std::min(part.left, max_file_part_size);
   scratch_buffer plain;
   const io::result count = io::detail::system::read_at(
       part.file.get(), plain->prepare(size).first(size), static_cast<std::uint64_t>(part.offset));

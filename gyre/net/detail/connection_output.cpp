@@ -316,14 +316,14 @@ void connection_output::on_shrunk() noexcept {
 
 // Schedules a call for a water mark. The calls for the two marks alternate: a due call for the
 // opposite mark is out of date, so that both are cancelled.
-void connection_output::schedule_water_mark(due_call due, due_call opposite) noexcept {
+void connection_output::schedule_water_mark(due_call call, due_call opposite_call) noexcept {
   connection_io& self = whole_of(*this);
   // Without a handler for one of the two events, that event must not cancel the other one.
-  if (due == due_call::high_water && !self.group().handlers().high_water) return;
-  if (self.is_due(opposite)) {
-    self.cancel_due(opposite);
+  if (call == due_call::high_water && !self.group().handlers().high_water) return;
+  if (self.is_due(opposite_call)) {
+    self.cancel_due(opposite_call);
   } else {
-    self.schedule(due);
+    self.schedule(call);
   }
 }
 
@@ -393,8 +393,8 @@ bool connection_output::awaits_peer() const noexcept {
 
 // Whether the layer must announce its end once all output is sent.
 bool connection_output::end_is_due() const noexcept {
-  const bool ends = whole_of(*this).phase() == connection_phase::flushing || is_shut_down_;
-  return ends && !whole_of(*this).has_failed() && !fin_sent_;
+  const bool is_ending = whole_of(*this).phase() == connection_phase::flushing || is_shut_down_;
+  return is_ending && !whole_of(*this).has_failed() && !fin_sent_;
 }
 
 bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
@@ -498,7 +498,7 @@ void connection_output::send_replies(io::buffer replies) {
   static_cast<void>(self.make_backlog());
   io::buffer& unsent = layer_of(self).replies;
   unsent.append(replies.bytes());
-  if (unsent.size() > max_replies) return self.abort(io::errc::output_limit);
+  if (unsent.size() > max_reply_bytes) return self.abort(io::errc::output_limit);
   if (!self.writing()) flush();
   if (self.is_open() && !self.has_failed()) watch();
 }

@@ -48,7 +48,7 @@ class connection_output {
   /// Sends the layer's remaining bytes, its end included, after all output.
   void end_layered() noexcept;
   void send_fin() noexcept;
-  /// Starts write_timeout, the limit of the time in which the peer takes no byte of waiting output.
+  /// Starts write_timeout, the longest time in which the peer may take no byte of waiting output.
   void watch() noexcept;
   void drop() noexcept;
   /// Drops waiting output; afterwards no output is accepted or sent.
@@ -78,7 +78,7 @@ class connection_output {
   void consume(std::size_t bytes) noexcept;
   void consume_sealed(std::size_t bytes) noexcept;
   void on_shrunk() noexcept;
-  void schedule_water_mark(due_call due, due_call opposite) noexcept;
+  void schedule_water_mark(due_call call, due_call opposite_call) noexcept;
   bool end_is_due() const noexcept;
   bool end_after(const io::buffer& last_message, std::error_code reason) noexcept;
   bool refuse(std::error_code reason) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_race: connects to several addresses, of which the first that succeeds wins (Happy
-// Eyeballs: RFC 8305, Schinazi and Pauly, 2017).
+// connection_race: connects to several addresses; the first that succeeds wins (Happy Eyeballs: RFC
+// 8305, Schinazi and Pauly, 2017).
 #pragma once
 
 #include <gyre/base/duration.hpp>

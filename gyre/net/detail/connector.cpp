@@ -31,14 +31,18 @@ void throw_no_connection() {
       "there is no connection");
 }
 
-void throw_moved_from(const char* user) { fail(make_error_code(io::errc::not_open), user); }
+void throw_moved_from(const char* class_name) {
+  fail(make_error_code(io::errc::not_open), class_name);
+}
 
-std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept try {
+std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& class_name) noexcept
+    try {
   std::rethrow_exception(error);
 } catch (const std::system_error& failure) {
   if (failure.code() != std::make_error_code(std::errc::operation_canceled)) return error;
   try {
-    return std::make_exception_ptr(std::system_error(make_error_code(io::errc::closed), user));
+    return std::make_exception_ptr(
+        std::system_error(make_error_code(io::errc::closed), class_name));
   } catch (...) {
     return error;
   }

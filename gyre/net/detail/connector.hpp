@@ -101,8 +101,8 @@ class server_address {
 std::string text_of_tcp(const host_port& server);
 /// Throws std::logic_error because a user's function returned a null pointer.
 [[noreturn, gnu::cold]] void throw_no_connection();
-/// Throws std::system_error (io::errc::not_open) because `user` was moved from.
-[[noreturn, gnu::cold]] void throw_moved_from(const char* user);
+/// Throws std::system_error (io::errc::not_open) because `class_name` was moved from.
+[[noreturn, gnu::cold]] void throw_moved_from(const char* class_name);
 
 /// Makes connections to one server.
 ///
@@ -129,14 +129,14 @@ class connector {
         connect_([connect = std::move(connect)]() mutable { return connect_by(connect); }) {}
 
   event_loop& loop() const noexcept { return loop_; }
-  /// Returns `user`, followed by the server if it is known.
-  std::string describe(const char* user) const {
-    return server_.empty() ? user : user + (' ' + server_);
+  /// Returns `class_name`, followed by the server if it is known.
+  std::string describe(const char* class_name) const {
+    return server_.empty() ? class_name : class_name + (' ' + server_);
   }
 
-  /// Throws std::system_error for `error`, with `user` and the server.
-  [[noreturn, gnu::cold]] void fail(io::errc error, const char* user) const {
-    throw std::system_error(make_error_code(error), describe(user));
+  /// Throws std::system_error for `error`, with `class_name` and the server.
+  [[noreturn, gnu::cold]] void fail(io::errc error, const char* class_name) const {
+    throw std::system_error(make_error_code(error), describe(class_name));
   }
 
   /// Makes a new connection that is ready for use. Errors also: io::errc::connect_timeout after
@@ -147,8 +147,8 @@ class connector {
     try {
       co_return co_await std::move(connecting);
     } catch (const std::system_error& error) {
-      const bool expired = error.code() == time_limit_errc::expired;
-      if (!expired || loop_.now() < expiry) throw;
+      const bool has_expired = error.code() == time_limit_errc::expired;
+      if (!has_expired || loop_.now() < expiry) throw;
     }
     fail(io::errc::connect_timeout, "connect");
   }
@@ -188,7 +188,8 @@ struct no_handshake {
 };
 
 /// Returns std::system_error (io::errc::closed) if `error` is that of a wait which the end of
-/// `user` stopped; otherwise `error`.
-std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept;
+/// an object of `class_name` stopped; otherwise `error`.
+std::exception_ptr error_of_closed(std::exception_ptr error,
+                                   const std::string& class_name) noexcept;
 
 }  // namespace gyre::net::detail

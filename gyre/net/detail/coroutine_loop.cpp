@@ -15,9 +15,9 @@ event_loop& loop_of(const task_context& context) {
   fail(std::errc::operation_not_permitted, "gyre::net::connect: the coroutine runs on no loop");
 }
 
-void require_loop(event_loop& loop, const task_context& context, const char* user) {
+void require_loop(event_loop& loop, const task_context& context, const char* class_name) {
   if (context.where == &loop || loop.in_loop_thread()) return;
-  fail(make_error_code(io::errc::wrong_thread), user);
+  fail(make_error_code(io::errc::wrong_thread), class_name);
 }
 
 }  // namespace gyre::net::detail

@@ -15,6 +15,6 @@ event_loop& loop_of(const task_context& context);
 
 /// Throws std::system_error (io::errc::wrong_thread) unless the coroutine of `context` may use the
 /// streams of `loop`.
-void require_loop(event_loop& loop, const task_context& context, const char* user);
+void require_loop(event_loop& loop, const task_context& context, const char* class_name);
 
 }  // namespace gyre::net::detail

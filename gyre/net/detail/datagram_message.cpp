@@ -88,8 +88,9 @@ message_properties read_control(const msghdr& message, endpoint& peer) noexcept 
     }
   }
   peer.set_source(source);
-  const bool control_cut = peer.is_ip() && (message.msg_flags & MSG_CTRUNC) != 0;
-  return {.truncated = control_cut || (message.msg_flags & MSG_TRUNC) != 0, .segment = segment};
+  const bool is_control_truncated = peer.is_ip() && (message.msg_flags & MSG_CTRUNC) != 0;
+  return {.truncated = is_control_truncated || (message.msg_flags & MSG_TRUNC) != 0,
+          .segment = segment};
 }
 
 void write_control(msghdr& message, control_buffer& buffer, const endpoint& peer,

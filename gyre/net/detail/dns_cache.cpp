@@ -29,10 +29,10 @@ const dns_cache::answer* dns_cache::find(std::string_view name, record_type type
 
 void dns_cache::keep(std::string_view name, record_type type, int status, dns_message message,
                      steady_time current_time) noexcept {
-  const answer_lifetime lifetime = lifetime_of(message);
-  if (lifetime.negative) message = {};
+  const answer_ttl ttl = ttl_of(message);
+  if (ttl.negative) message = {};
   const duration time = std::min<duration>(
-      lifetime.time, lifetime.negative ? options_.longest_negative : options_.longest_positive);
+      ttl.time, ttl.negative ? options_.longest_negative : options_.longest_positive);
   const std::size_t cost = cost_of(name, message.size());
   if (time <= duration::zero() || cost > options_.bytes) return;
   if (const auto old = entries_.find(key_view(name, type)); old != entries_.end()) {
@@ -55,11 +55,11 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
   }
 }
 
-void dns_cache::drop(entry& dropped) noexcept {
-  metrics_.bytes -= cost_of(dropped.name->first, dropped.bytes.size());
+void dns_cache::drop(entry& target) noexcept {
+  metrics_.bytes -= cost_of(target.name->first, target.bytes.size());
   --metrics_.entries;
-  dropped.unlink();
-  entries_.erase(entries_.find(*dropped.name));
+  target.unlink();
+  entries_.erase(entries_.find(*target.name));
 }
 
 void dns_cache::clear() noexcept {

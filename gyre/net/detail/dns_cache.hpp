@@ -37,7 +37,7 @@ class dns_cache {
   /// Returns the answer for `name`, in the form of host_key(), if it is still valid; null
   /// otherwise. The pointer is valid until the next change of the cache.
   const answer* find(std::string_view name, record_type type, steady_time current_time);
-  /// Caches an answer, if its lifetime and memory allow it. The least recently used entries make
+  /// Caches an answer, if its TTL and the memory allow it. The least recently used entries make
   /// room.
   void keep(std::string_view name, record_type type, int status, dns_message message,
             steady_time current_time) noexcept;
@@ -66,7 +66,7 @@ class dns_cache {
   };
 
   static std::size_t cost_of(std::string_view name, std::size_t message_size) noexcept;
-  void drop(entry& dropped) noexcept;
+  void drop(entry& target) noexcept;
 
   const dns_cache_options options_;
   std::map<key, entry, by_key> entries_;

@@ -23,11 +23,11 @@ namespace {
 
 constexpr std::size_t max_name_size = 254;  // RFC 1035's 255 bytes as text, with a final dot
 
-void check(int status, const char* call) {
+void check(int status, const char* function_name) {
   if (status == ARES_SUCCESS) return;
   if (status == ARES_ENOMEM) throw std::bad_alloc();
   throw std::system_error(std::make_error_code(std::errc::io_error),
-                          std::string(call) + ": " + ares_strerror(status));
+                          std::string(function_name) + ": " + ares_strerror(status));
 }
 
 // Initialises c-ares once, because c-ares counts its users without a lock.
@@ -64,9 +64,9 @@ void set_servers(ares_channel channel, const std::vector<endpoint>& servers) {
 bool has_one_server(ares_channel channel) {
   ares_addr_port_node* servers = nullptr;
   check(ares_get_servers_ports(channel, &servers), "ares_get_servers_ports");
-  const bool one = servers != nullptr && servers->next == nullptr;
+  const bool has_single_server = servers != nullptr && servers->next == nullptr;
   ares_free_data(servers);
-  return one;
+  return has_single_server;
 }
 
 std::vector<endpoint> read_name_servers(const std::string& path) {
@@ -133,14 +133,14 @@ constexpr ares_socket_functions socket_functions{&open_socket, &close_socket, &c
 std::vector<std::string> search_list::names_for(std::string_view host) const {
   if (host.ends_with('.')) return {std::string(host)};
   std::vector<std::string> names;
-  const bool as_it_is_first = std::ranges::count(host, '.') >= ndots;
-  if (as_it_is_first) names.emplace_back(host);
+  const bool tries_host_first = std::ranges::count(host, '.') >= ndots;
+  if (tries_host_first) names.emplace_back(host);
   for (const std::string& domain : domains) {
     std::string name(host);
     if (domain != ".") (name += '.') += domain;
     if (name.size() <= max_name_size) names.push_back(std::move(name));
   }
-  if (!as_it_is_first) names.emplace_back(host);
+  if (!tries_host_first) names.emplace_back(host);
   return names;
 }
 

@@ -41,9 +41,9 @@ std::vector<endpoint> parse_name_servers(std::string_view text);
 /// Thread-safety: none; belongs to the loop's thread.
 class dns_channel {
  public:
-  /// Called by c-ares with the result of a query. The handler gets a message with ARES_SUCCESS and
-  /// with negative answers. It may begin queries, but must not cancel or destroy anything of the
-  /// channel.
+  /// Called by c-ares with the result of a query. `message` is set if `status` is ARES_SUCCESS, and
+  /// for negative answers. The callback may begin queries, but must not cancel queries or destroy
+  /// the channel.
   using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
                             int size);
 

@@ -82,8 +82,8 @@ record_header next_record(message_reader& reader) noexcept {
   return header;
 }
 
-// Returns the lifetime of a negative answer, from its SOA record.
-std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
+// Returns the TTL of a negative answer, from its SOA record.
+std::chrono::seconds negative_ttl(const record_header& soa) noexcept {
   message_reader data(soa.data);
   data.skip_name();
   data.skip_name();
@@ -120,7 +120,7 @@ address_result parse_addresses(dns_message message) {
 
 }  // namespace
 
-answer_lifetime lifetime_of(dns_message message) noexcept {
+answer_ttl ttl_of(dns_message message) noexcept {
   constexpr std::uint32_t cut_off = 0x200, name_error = 3, soa = 6;
   message_reader reader(message);
   reader.number(2);
@@ -137,21 +137,21 @@ answer_lifetime lifetime_of(dns_message message) noexcept {
   reader.number(2);
 
   auto shortest_ttl = std::chrono::seconds::max();
-  bool answered = false;
+  bool has_answer = false;
   for (std::uint32_t i = 0; i < answers && !reader.failed(); ++i) {
     const record_header each = next_record(reader);
     shortest_ttl = std::min(shortest_ttl, each.ttl);
-    answered = answered || each.type == type;
+    has_answer = has_answer || each.type == type;
   }
-  if (answered && code == 0) {
+  if (has_answer && code == 0) {
     return {.time = reader.failed() ? std::chrono::seconds(0) : shortest_ttl, .negative = false};
   }
-  auto lifetime = std::chrono::seconds(0);
+  auto ttl = std::chrono::seconds(0);
   for (std::uint32_t i = 0; i < authorities && !reader.failed(); ++i) {
     const record_header each = next_record(reader);
-    if (each.type == soa) lifetime = std::min(shortest_ttl, negative_lifetime(each));
+    if (each.type == soa) ttl = std::min(shortest_ttl, negative_ttl(each));
   }
-  return {.time = reader.failed() ? std::chrono::seconds(0) : lifetime, .negative = true};
+  return {.time = reader.failed() ? std::chrono::seconds(0) : ttl, .negative = true};
 }
 
 std::error_code dns_error(int status) {
@@ -183,7 +183,7 @@ address_result decode_addresses(record_type type, dns_message message) {
 }
 
 void sort_srv_records(std::vector<srv_record>& records,
-                      move_only_function<std::uint32_t(std::uint32_t)> below) {
+                      move_only_function<std::uint32_t(std::uint32_t)> random_below) {
   // Records without weight come first, which gives them a small chance (RFC 2782); the others stay
   // in their order.
   std::vector<std::tuple<unsigned, bool, std::size_t>> ranks;
@@ -201,7 +201,7 @@ void sort_srv_records(std::vector<srv_record>& records,
     });
     std::uint32_t sum = 0;
     for (auto each = first; each != end; ++each) sum += each->weight;
-    const std::uint32_t drawn = below(sum + 1);
+    const std::uint32_t drawn = random_below(sum + 1);
     std::uint32_t passed = 0;
     auto selection = first;
     while ((passed += selection->weight) < drawn) ++selection;

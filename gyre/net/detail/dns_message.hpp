@@ -21,16 +21,16 @@ enum class record_type : std::uint16_t { a = 1, ptr = 12, txt = 16, aaaa = 28, s
 /// A whole message of a name server, undecoded.
 using dns_message = std::span<const unsigned char>;
 
-/// The time for which an answer may be cached.
-struct answer_lifetime {
+/// The time to live (TTL) of an answer: the time for which it may be cached.
+struct answer_ttl {
   std::chrono::seconds time{0};  ///< zero: must not be cached
   bool negative = false;         ///< whether there is no such name or record
 };
 
-/// Returns the lifetime of an answer: the shortest TTL of its records; for a negative answer (RFC
-/// 2308) also that of the SOA record, and its minimum. Zero for a message that is truncated or
-/// malformed, or reports a failure of the server.
-answer_lifetime lifetime_of(dns_message message) noexcept;
+/// Returns the time to live (TTL) of an answer: the shortest TTL of its records; for a negative
+/// answer (RFC 2308) also that of the SOA record, and its minimum. Zero for a message that is
+/// truncated or malformed, or reports a failure of the server.
+answer_ttl ttl_of(dns_message message) noexcept;
 
 /// Returns the error for a status of c-ares.
 std::error_code dns_error(int status);
@@ -47,10 +47,10 @@ srv_result decode_srv(dns_message message);
 /// Returns the texts of a TXT answer, each joined from its parts, or the names of a PTR answer.
 text_result decode_texts(record_type type, dns_message message);
 
-/// Puts records into the order in which to try them (RFC 2782). `below` returns a random number
-/// from zero up to its argument minus one.
+/// Puts records into the order in which to try them (RFC 2782). `random_below` returns a random
+/// number from zero up to its argument minus one.
 void sort_srv_records(std::vector<srv_record>& records,
-                      move_only_function<std::uint32_t(std::uint32_t)> below);
+                      move_only_function<std::uint32_t(std::uint32_t)> random_below);
 
 /// Returns the name to query for the names of an address.
 std::string reverse_name(const ip_address& address);

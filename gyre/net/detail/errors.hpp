@@ -48,10 +48,10 @@ inline std::error_code no_memory() noexcept {
   }
 }
 
-/// Throws std::invalid_argument with the text `what` unless `sensible` is true.
-inline void require(bool sensible, const char* what) {
-  if (!sensible) [[unlikely]]
-    throw std::invalid_argument(what);
+/// Throws std::invalid_argument with the text `message` unless `is_sensible` is true.
+inline void require(bool is_sensible, const char* message) {
+  if (!is_sensible) [[unlikely]]
+    throw std::invalid_argument(message);
 }
 /// Throws std::invalid_argument, whose text begins with `server`, if there is no loop or one is
 /// null.
@@ -60,11 +60,11 @@ inline void require_loops(std::span<event_loop* const> loops, const std::string&
   require(std::ranges::count(loops, nullptr) == 0, (server + ": a loop is null").c_str());
 }
 /// Throws std::system_error of `error`.
-[[noreturn, gnu::cold]] inline void fail(std::error_code error, const char* what) {
-  throw std::system_error(error, what);
+[[noreturn, gnu::cold]] inline void fail(std::error_code error, const char* message) {
+  throw std::system_error(error, message);
 }
-[[noreturn, gnu::cold]] inline void fail(std::errc error, const char* what) {
-  fail(std::make_error_code(error), what);
+[[noreturn, gnu::cold]] inline void fail(std::errc error, const char* message) {
+  fail(std::make_error_code(error), message);
 }
 
 /// Removes the text before the first character of `ends` and returns it; removes that character,

@@ -16,8 +16,8 @@
 namespace gyre::net::detail {
 
 /// Calls `work`, unless the group was abandoned. An exception aborts the connection, whose position
-/// in the stream is then unknown, and is rethrown. std::bad_alloc is not rethrown, because it is no
-/// defect of the program, and a peer must not be able to end the program by it.
+/// in the stream is then unknown, and is rethrown. std::bad_alloc is not rethrown, because it is
+/// not a defect of the program, and a peer must not be able to end the program by it.
 template <class Work>
 void from_loop(connection_io& connection, Work&& work) {
   connection_group& group = connection.group();

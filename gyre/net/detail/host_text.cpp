@@ -45,9 +45,9 @@ bool may_be_name(std::string_view host) noexcept {
 bool host_text::is_localhost() const noexcept {
   constexpr std::string_view name = "localhost";
   if (host.size() < name.size() || !may_be_name(host)) return false;
-  const std::string_view before = host.substr(0, host.size() - name.size());
-  return equals_ignoring_case(host.substr(before.size()), name) &&
-         (before.empty() || before.ends_with('.'));
+  const std::string_view prefix = host.substr(0, host.size() - name.size());
+  return equals_ignoring_case(host.substr(prefix.size()), name) &&
+         (prefix.empty() || prefix.ends_with('.'));
 }
 
 std::expected<host_text, std::error_code> split_host_text(std::string_view text) {
@@ -67,14 +67,14 @@ std::expected<host_text, std::error_code> split_host_text(std::string_view text)
   return host_text{.host = host, .port = *port, .bracketed = bracketed};
 }
 
-std::string expected_forms(std::string_view text, bool names) {
-  std::string forms = '\'' + std::string(text) + '\'';
-  if (text.starts_with("unix:")) return forms;
-  forms += names ? ", expected HOST:PORT, such as example.org:https, 192.0.2.1:80"
-                 : ", expected ADDRESS:PORT, such as 192.0.2.1:80, localhost:http, :80";
-  forms += " or [2001:db8::7]:80, or unix:PATH";
-  if (!names) forms += "; another host name needs a resolver";
-  return forms;
+std::string describe_expected_forms(std::string_view text, bool allows_names) {
+  std::string message = '\'' + std::string(text) + '\'';
+  if (text.starts_with("unix:")) return message;
+  message += allows_names ? ", expected HOST:PORT, such as example.org:https, 192.0.2.1:80"
+                          : ", expected ADDRESS:PORT, such as 192.0.2.1:80, localhost:http, :80";
+  message += " or [2001:db8::7]:80, or unix:PATH";
+  if (!allows_names) message += "; another host name needs a resolver";
+  return message;
 }
 
 }  // namespace gyre::net::detail

@@ -14,7 +14,7 @@ namespace gyre::net::detail {
 struct host_text {
   std::string_view host;  ///< the host, without brackets
   std::uint16_t port;
-  bool bracketed;  ///< whether the host was in brackets, so that it can only be an IPv6 address
+  bool bracketed;  ///< whether the host was in brackets: then it can only be an IPv6 address
 
   /// Whether the text means every local address: no host, or "*".
   bool is_any() const noexcept { return !bracketed && (host.empty() || host == "*"); }
@@ -29,8 +29,8 @@ bool may_be_name(std::string_view host) noexcept;
 /// Errors: std::errc::invalid_argument, resolve_errc::service_not_found.
 std::expected<host_text, std::error_code> split_host_text(std::string_view text);
 
-/// Returns "'TEXT', expected …" for the message of an exception about `text`. `names`: whether the
-/// name of a host would have been accepted.
-std::string expected_forms(std::string_view text, bool names);
+/// Returns "'TEXT', expected …" for the message of an exception about `text`. `allows_names`:
+/// whether the name of a host would have been accepted.
+std::string describe_expected_forms(std::string_view text, bool allows_names);
 
 }  // namespace gyre::net::detail

@@ -15,12 +15,12 @@ namespace gyre::net::detail {
 
 /// Plain bytes are read in parts of this size. Smaller pieces of output share a write().
 inline constexpr std::size_t record_size = std::size_t{16} << 10;
-/// The maximum of bytes that are written to a layer before its output is sent.
+/// The maximum number of bytes that are written to a layer before its output is sent.
 inline constexpr std::size_t max_written_at_once = std::size_t{256} << 10;
-/// The maximum of bytes of a file that are read before they are written.
-inline constexpr std::size_t max_file_part = std::size_t{64} << 10;
-/// The limit of replies that a peer causes and does not read.
-inline constexpr std::size_t max_replies = std::size_t{64} << 10;
+/// The maximum number of bytes of a file that are read before they are written.
+inline constexpr std::size_t max_file_part_size = std::size_t{64} << 10;
+/// The maximum number of bytes of replies that a peer causes and does not read.
+inline constexpr std::size_t max_reply_bytes = std::size_t{64} << 10;
 
 /// Returns how many bytes to write to a layer before sending: more than the socket may still send
 /// in this turn would only wait.
@@ -46,10 +46,10 @@ class record_parts {
       const iovec& piece = pieces_.front();
       const std::span<const std::byte> bytes(static_cast<const std::byte*>(piece.iov_base),
                                              std::min(piece.iov_len, rest_));
-      const bool fits = buffer_.size() + bytes.size() <= record_size;
-      if (!fits && !buffer_.empty()) break;
+      const bool has_room = buffer_.size() + bytes.size() <= record_size;
+      if (!has_room && !buffer_.empty()) break;
       rest_ -= bytes.size();
-      if (!fits) {
+      if (!has_room) {
         pieces_ = pieces_.subspan(1);
         return bytes;
       }

@@ -291,11 +291,11 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool tr
     source_memory.reset();
   }
   const io::backend& io = io::backend_of(core->inner.loop());
-  const bool at_once = !source_memory.empty();
+  const bool writes_all_at_once = !source_memory.empty();
   std::size_t done = 0;
   std::exception_ptr send_error;
   do {
-    const std::size_t limit = at_once ? bytes.size() : writable_at_once(io);
+    const std::size_t limit = writes_all_at_once ? bytes.size() : writable_at_once(io);
     const std::span<const std::byte> part =
         bytes.subspan(done, std::min(bytes.size() - done, limit));
     if (!part.empty() && !protocol.may_write()) co_await read_rest(core, name);
@@ -348,7 +348,7 @@ task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_
   scratch_buffer part;
   while (done < count) {
     part->consume_all();
-    const std::size_t size = std::min(count - done, max_file_part);
+    const std::size_t size = std::min(count - done, max_file_part_size);
     const io::result read = io::detail::system::read_at(file, part->prepare(size).first(size),
                                                         static_cast<std::uint64_t>(offset) + done);
     if (!read) core->throw_error(read.error(), "send_file");

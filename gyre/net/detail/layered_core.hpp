@@ -56,8 +56,9 @@ class layered_core {
   bool is_writing = false;
   bool writer_reads = false;  // whether a writer is reading, see read_rest()
 
-  bool is_sending = false;         // whether a sending_lock exists
-  std::size_t left_by_writes = 0;  // the maximum of bytes of output that stopped writes have left
+  bool is_sending = false;  // whether a sending_lock exists
+  std::size_t left_by_writes =
+      0;  // the maximum number of bytes of output that stopped writes have left
 
   /// Waits until the coroutine that reads has read more, or has ended. Throws io::errc::closed.
   task<> more_is_read(std::string_view operation);

@@ -52,7 +52,7 @@ class reading_lock : direction_lock {
   /// Waits for bytes, which must be passed to take(). Throws io::errc::output_limit if the peer
   /// causes replies and does not read them.
   auto receive() {
-    if (core_.output.size() > max_replies + core_.left_by_writes) {
+    if (core_.output.size() > max_reply_bytes + core_.left_by_writes) {
       core_.throw_error(io::errc::output_limit, operation_);
     }
     give_back();

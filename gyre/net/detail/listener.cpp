@@ -8,8 +8,8 @@
 
 namespace gyre::net::detail {
 
-listening_socket::listening_socket(event_loop& loop, socket listening)
-    : open_descriptor(loop, listening.release(), io::handle_kind::socket) {}
+listening_socket::listening_socket(event_loop& loop, socket new_socket)
+    : open_descriptor(loop, new_socket.release(), io::handle_kind::socket) {}
 
 void listening_socket::close() noexcept {
   accept_operation* const waiter = end_pause();

@@ -17,7 +17,7 @@ endpoint peer_of(const io::accept_request& request) noexcept;
 /// A listening socket, and the coroutine that waits for the end of a pause, if any.
 class listening_socket final : public io::detail::open_descriptor {
  public:
-  listening_socket(event_loop& loop, socket listening);
+  listening_socket(event_loop& loop, socket new_socket);
   ~listening_socket() { close(); }
 
   void close() noexcept;
@@ -48,8 +48,8 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
  public:
   static constexpr const char* name = "gyre::net: accept";
 
-  accept_operation(io::detail::open_descriptor* listening, endpoint* peer_to) noexcept
-      : single_request(listening, nullptr), peer_to_(peer_to) {}
+  accept_operation(io::detail::open_descriptor* listening_handle, endpoint* peer_to) noexcept
+      : single_request(listening_handle, nullptr), peer_to_(peer_to) {}
   accept_operation(const accept_operation& other) noexcept
       : accept_operation(other.descriptor(), other.peer_to_) {}
 
@@ -149,8 +149,8 @@ class listener {
   }
 
  protected:
-  listener(event_loop& loop, socket listening)
-      : on_(std::make_unique<listening_socket>(loop, std::move(listening))) {}
+  listener(event_loop& loop, socket new_socket)
+      : on_(std::make_unique<listening_socket>(loop, std::move(new_socket))) {}
 
  private:
   template <class Operation>

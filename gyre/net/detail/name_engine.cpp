@@ -126,8 +126,9 @@ std::vector<std::string> name_engine::names_for(const question_key& key) const {
 
 // Opens a new channel if resolv.conf has changed. Questions in flight stay with their servers.
 void name_engine::reload_if_changed() noexcept {
-  const bool matters = options_.servers.empty() || !options_.search_domains || !options_.ndots;
-  if (!matters || channels_.size() >= max_channels) return;
+  const bool needs_configuration =
+      options_.servers.empty() || !options_.search_domains || !options_.ndots;
+  if (!needs_configuration || channels_.size() >= max_channels) return;
   if (!resolv_conf_.update(options_.resolv_conf)) return;
   cache_.clear();
   try {
@@ -184,12 +185,12 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
     if (ends_in_number(host)) return failure(resolve_errc::numeric_host);
     using enum lookup_order;
     const std::string key = host_key(host);
-    const bool local = is_localhost(key);
-    if (local ? options_.order != dns_only
-              : options_.order == hosts_then_dns || options_.order == hosts_only) {
+    const bool is_local = is_localhost(key);
+    if (is_local ? options_.order != dns_only
+                 : options_.order == hosts_then_dns || options_.order == hosts_only) {
       if (const auto result = from_hosts(key)) return select_addresses(*result, lookup.port);
     }
-    if (local)
+    if (is_local)
       return select_addresses({ip_address::loopback_v6(), ip_address::loopback_v4()}, lookup.port);
     if (options_.order == hosts_only || is_onion(key)) return failure(resolve_errc::host_not_found);
   }
@@ -420,14 +421,14 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   const steady_time current_time = loop_.now();
   if (!entry.resolution_delay) entry.first_known = current_time;
   const resolve_result result = select_addresses(entry.addresses(), 0);
-  const bool at_once = !result || is_preferred(result->front());
+  const bool completes_at_once = !result || is_preferred(result->front());
   const bool was_awaited = !entry.waiting.empty();
   steady_time next = steady_time::max();
   for (auto each = entry.waiting.begin(); each != entry.waiting.end();) {
     waiting_lookup& lookup = *each++;
     if (!lookup.kind.resolution_delay) continue;
     const steady_time due = gyre::detail::later(entry.first_known, *lookup.kind.resolution_delay);
-    if (!at_once && current_time < due) {
+    if (!completes_at_once && current_time < due) {
       next = std::min(next, due);
       continue;
     }

@@ -26,8 +26,8 @@ class proxy_layer final : public layer {
   enum class extent : bool { any, header_only };
 
   explicit proxy_layer(const proxy_protocol_options& options,
-                       extent received = extent::any) noexcept
-      : limit_(options.limit), timeout_(options.timeout), received_(received) {
+                       extent received_extent = extent::any) noexcept
+      : limit_(options.limit), timeout_(options.timeout), received_(received_extent) {
     established_ = false;
   }
 

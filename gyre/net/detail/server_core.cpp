@@ -69,8 +69,8 @@ void server_core::post_to_all(Function function) {
 
 void server_core::listen(const endpoint& local) {
   // Unix sockets cannot share an address.
-  const bool every_loop = options.strategy == accept_strategy::every_loop && local.is_ip();
-  const std::size_t count = every_loop ? shards_.size() : 1;
+  const bool uses_every_loop = options.strategy == accept_strategy::every_loop && local.is_ip();
+  const std::size_t count = uses_every_loop ? shards_.size() : 1;
   endpoint bound = local;
   std::vector<socket> sockets;
   for (std::size_t i = 0; i < count; ++i) {
@@ -167,12 +167,13 @@ void server_core::adopt(released_connection connection) {
 }
 
 void server_core::adopt(unique_fd connection, const endpoint& peer,
-                        std::unique_ptr<released_connection> released) {
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function owns `released`
-  post(*shards_.front(), [connection = std::move(connection), peer,
-                          released = std::move(released)](server_shard& target) mutable {
-    target.adopted(std::move(connection), peer, std::move(released));
-  });
+                        std::unique_ptr<released_connection> released_state) {
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function owns `released_state`
+  post(*shards_.front(),
+       [connection = std::move(connection), peer,
+        released_state = std::move(released_state)](server_shard& target) mutable {
+         target.adopted(std::move(connection), peer, std::move(released_state));
+       });
 }
 
 void server_core::set_hold(hold reason, bool is_held) {
@@ -217,23 +218,24 @@ bool server_core::broadcast(std::span<const std::byte> bytes) {
   });
 }
 
-// Adds `done` last: afterwards `done` may run at any time on the first loop, and may destroy the
-// server, and let another thread destroy the loops. Only the reference keeps this object then.
-void server_core::stop(duration timeout, move_only_function<void()> done) {
+// Adds `callback` last: afterwards `callback` may run at any time on the first loop, and may
+// destroy the server, and let another thread destroy the loops. Only the reference keeps this
+// object then.
+void server_core::stop(duration timeout, move_only_function<void()> callback) {
   const auto self = shared_from_this();
   begin_to_stop();
   post_to_all([timeout](server_shard& target) { target.stop(timeout); });
-  add_done(std::move(done));
+  add_stop_callback(std::move(callback));
 }
 
-void server_core::stop(steady_time deadline, move_only_function<void()> done) {
+void server_core::stop(steady_time deadline, move_only_function<void()> callback) {
   const auto self = shared_from_this();  // see stop(duration)
   begin_to_stop();
   post_to_all([deadline](server_shard& target) {
     const steady_time current_time = target.loop().now();
     target.stop(std::max<steady_time>(deadline, current_time) - current_time);
   });
-  add_done(std::move(done));
+  add_stop_callback(std::move(callback));
 }
 
 void server_core::begin_to_stop() {
@@ -242,11 +244,11 @@ void server_core::begin_to_stop() {
   waiting_.clear();
 }
 
-void server_core::add_done(move_only_function<void()> done) {
-  if (!done) return;
+void server_core::add_stop_callback(move_only_function<void()> callback) {
+  if (!callback) return;
   {
     const std::lock_guard lock(mutex_);
-    done_callbacks_.push_back(std::move(done));
+    stop_callbacks_.push_back(std::move(callback));
     if (!is_stopped_) return;  // finish_shard() will post the call
   }
   post_server_changes(*shards_.front());
@@ -265,18 +267,18 @@ void server_core::finish_shard() noexcept {
 
 // Calls one callback of stop(). Each call has a turn of its own, so that an exception, or a
 // callback that destroys the server, does not affect the others.
-void server_core::call_next_done() {
-  move_only_function<void()> done;
-  bool more = false;
+void server_core::call_next_stop_callback() {
+  move_only_function<void()> callback;
+  bool has_more = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!is_stopped_ || done_callbacks_.empty()) return;
-    done = std::move(done_callbacks_.front());
-    done_callbacks_.erase(done_callbacks_.begin());
-    more = !done_callbacks_.empty();
+    if (!is_stopped_ || stop_callbacks_.empty()) return;
+    callback = std::move(stop_callbacks_.front());
+    stop_callbacks_.erase(stop_callbacks_.begin());
+    has_more = !stop_callbacks_.empty();
   }
-  if (more) post_server_changes(*shards_.front());
-  done();
+  if (has_more) post_server_changes(*shards_.front());
+  callback();
 }
 
 void server_core::post_server_changes(server_shard& target) noexcept {
@@ -361,8 +363,8 @@ void server_core::release_slot() noexcept {
 }
 
 std::span<const std::unique_ptr<server_shard>> server_core::accepting_shards() const noexcept {
-  const bool all = options.strategy == accept_strategy::every_loop;
-  return std::span(shards_).first(all ? shards_.size() : 1);
+  const bool uses_every_loop = options.strategy == accept_strategy::every_loop;
+  return std::span(shards_).first(uses_every_loop ? shards_.size() : 1);
 }
 
 }  // namespace gyre::net::detail

@@ -58,8 +58,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   // tcp_server documents the functions below.
   bool for_each(std::function<void(tcp_connection&)> function);
   bool broadcast(std::span<const std::byte> bytes);
-  void stop(duration timeout, move_only_function<void()> done);
-  void stop(steady_time deadline, move_only_function<void()> done);
+  void stop(duration timeout, move_only_function<void()> callback);
+  void stop(steady_time deadline, move_only_function<void()> callback);
   void abandon() noexcept;
   tcp_server_metrics metrics() const noexcept;
 
@@ -88,9 +88,9 @@ class server_core : public std::enable_shared_from_this<server_core> {
   template <class Make>
   bool visit_all(std::size_t bytes, Make&& make_function);
   void begin_to_stop();
-  void add_done(move_only_function<void()> done);
+  void add_stop_callback(move_only_function<void()> callback);
   void adopt(unique_fd connection, const endpoint& peer,
-             std::unique_ptr<released_connection> released);
+             std::unique_ptr<released_connection> released_state);
   void add(const endpoint& local, std::vector<socket> listeners, bool are_own);
   void open_waiting();
   server_shard& choose_for(const endpoint& peer, server_shard& receiver) noexcept;
@@ -100,7 +100,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void release_slot() noexcept;
   bool is_full() const noexcept;
   void finish_shard() noexcept;
-  void call_next_done();
+  void call_next_stop_callback();
   void post_server_changes(server_shard& target) noexcept;
 
   const std::size_t loops_;
@@ -113,7 +113,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool is_started_ = false;
   bool is_stopping_ = false;
   bool is_stopped_ = false;
-  std::vector<move_only_function<void()>> done_callbacks_;  // callbacks of stop(), not called yet
+  std::vector<move_only_function<void()>> stop_callbacks_;  // callbacks of stop(), not called yet
 
   // Counters, changed with relaxed operations: they guard no other data.
   gyre::detail::atomic<std::uint64_t> accepted_{0};

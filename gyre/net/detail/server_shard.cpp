@@ -29,11 +29,11 @@ using std::memory_order_relaxed;
 /// Thread-safety: none; belongs to the loop's thread.
 class server_shard::acceptor {
  public:
-  /// `listening` must listen already. Throws what attaching throws.
-  acceptor(server_shard& receiver, socket listening, bool is_own)
+  /// `listening_socket` must listen already. Throws what attaching throws.
+  acceptor(server_shard& receiver, socket listening_socket, bool is_own)
       : shard_(receiver),
         is_own_(is_own),
-        descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
+        descriptor_(receiver.loop(), listening_socket.release(), io::handle_kind::socket),
         // Accepts ahead only if the socket is the server's own and connections are not limited: a
         // busy loop must not keep connections from others, and the server must not exceed its
         // limit.
@@ -64,9 +64,9 @@ class server_shard::acceptor {
 
  private:
   struct accept_any final : io::accept_request {
-    accept_any(acceptor& owner, bool ahead) noexcept
+    accept_any(acceptor& owner, bool accepts_ahead) noexcept
         : accept_request(owner.descriptor_.handle(), &acceptor::on_accepted,
-                         io::repeat::until_cancelled, ahead),
+                         io::repeat::until_cancelled, accepts_ahead),
           self(&owner) {}
     acceptor* self;
   };
@@ -106,11 +106,12 @@ void server_shard::apply_server_changes() {
   if (!passing) return;
   set_hold(server_core::hold::full, core_.is_full());
   if (stage_ != stop_stage::none) drain_acceptors();
-  core_.call_next_done();
+  core_.call_next_stop_callback();
 }
 
-void server_shard::open(socket listening, bool is_own) {
-  if (stage_ == stop_stage::none) acceptors_.emplace_back(*this, std::move(listening), is_own);
+void server_shard::open(socket listening_socket, bool is_own) {
+  if (stage_ == stop_stage::none)
+    acceptors_.emplace_back(*this, std::move(listening_socket), is_own);
 }
 
 void server_shard::set_hold(server_core::hold reason, bool is_held) noexcept {
@@ -119,7 +120,7 @@ void server_shard::set_hold(server_core::hold reason, bool is_held) noexcept {
 }
 
 void server_shard::accepted(unique_fd connection, const endpoint& peer,
-                            std::unique_ptr<released_connection> released) {
+                            std::unique_ptr<released_connection> released_state) {
   const callback_gate::pass passing(gate());
   if (!passing) return;
   if (stage_ != stop_stage::none) core_.post_server_changes(*this);
@@ -132,11 +133,11 @@ void server_shard::accepted(unique_fd connection, const endpoint& peer,
   }
   server_shard& shard = core_.choose_for(peer, *this);
   shard.assigned.fetch_add(1, memory_order_relaxed);
-  if (&shard == this) return adopt_accepted(std::move(connection), peer, std::move(released));
+  if (&shard == this) return adopt_accepted(std::move(connection), peer, std::move(released_state));
   try {
     shard.loop().post([target = core_.shared(shard), connection = std::move(connection), peer,
-                       released = std::move(released)]() mutable {
-      target->adopt_accepted(std::move(connection), peer, std::move(released));
+                       released_state = std::move(released_state)]() mutable {
+      target->adopt_accepted(std::move(connection), peer, std::move(released_state));
     });
   } catch (const std::bad_alloc&) {
     shard.refuse_assigned();
@@ -144,23 +145,23 @@ void server_shard::accepted(unique_fd connection, const endpoint& peer,
 }
 
 void server_shard::adopted(unique_fd connection, const endpoint& peer,
-                           std::unique_ptr<released_connection> released) {
+                           std::unique_ptr<released_connection> released_state) {
   if (stage_ == stop_stage::none) {
-    return accepted(std::move(connection), peer, std::move(released));
+    return accepted(std::move(connection), peer, std::move(released_state));
   }
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(1, memory_order_relaxed);
 }
 
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
-                                  std::unique_ptr<released_connection> released) {
+                                  std::unique_ptr<released_connection> released_state) {
   const callback_gate::pass passing(gate());
   // The server has ended. To release the slot would post to other loops, which may be gone.
   if (!passing) return;
-  if (released != nullptr) {
+  if (released_state != nullptr) {
     if (!admit(peer)) return;  // closes `connection`
-    return begin_connection(std::move(connection), peer, std::move(released->layer),
-                            released->received.bytes(), true);
+    return begin_connection(std::move(connection), peer, std::move(released_state->layer),
+                            released_state->received.bytes(), true);
   }
   const auto& trusted = core_.options.proxy_protocol.trusted;
   if (!trusted || stage_ == stop_stage::grace_over) return serve(std::move(connection), peer);
@@ -214,14 +215,14 @@ bool server_shard::admit(const endpoint& peer) noexcept {
 // Admits the connection only now, because limits per address apply to the client's address, which
 // comes in the header of a proxy.
 void server_shard::serve(unique_fd connection, const endpoint& peer,
-                         std::span<const std::byte> early) {
+                         std::span<const std::byte> early_bytes) {
   if (!admit(peer)) {
     connection.reset();
     proxy_header_.reset();
     return;
   }
   if (core_.options.transport == nullptr || stage_ == stop_stage::grace_over) {
-    return begin_connection(std::move(connection), peer, nullptr, early);
+    return begin_connection(std::move(connection), peer, nullptr, early_bytes);
   }
   // Takes the header before code of the program runs, which may throw, so that no other connection
   // can get the header.
@@ -230,7 +231,7 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
   std::exception_ptr error;
   try {
     protocol = make_layer(*core_.options.transport, {});
-    protocol->feed(early);
+    protocol->feed(early_bytes);
     protocol->keep_unread();
     if (!protocol->is_established()) {
       return open_layer(std::move(connection), std::move(arrival), std::move(protocol));
@@ -309,12 +310,12 @@ std::optional<io::handle_kind> server_shard::kind_of(const unique_fd& connection
 
 void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
                                     std::unique_ptr<layer> protocol,
-                                    std::span<const std::byte> early, bool was_opened) {
+                                    std::span<const std::byte> early_bytes, bool was_opened) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
   if (stage_ == stop_stage::grace_over) {
     connection.reset();
   } else if (const auto kind = kind_of(connection, peer, was_opened);
-             adopt(std::move(connection), peer, id, std::move(protocol), early, kind)) {
+             adopt(std::move(connection), peer, id, std::move(protocol), early_bytes, kind)) {
     return;
   }
   core_.address_limits_.release(peer);
@@ -349,8 +350,8 @@ void server_shard::on_connection_gone() { release_assigned(); }
 
 void server_shard::stop(std::chrono::nanoseconds timeout) {
   const steady_time stop_by = loop().deadline_after(timeout);
-  const bool begins = stage_ == stop_stage::none;
-  if (begins) {
+  const bool is_first_stop = stage_ == stop_stage::none;
+  if (is_first_stop) {
     stage_ = stop_stage::begun;
     stop_by_ = stop_by;
     grace_ends_ = loop().deadline_after(core_.options.stop_grace);
@@ -360,7 +361,7 @@ void server_shard::stop(std::chrono::nanoseconds timeout) {
   grace_ends_ = std::min(grace_ends_, stop_by_);
   // Starts the timer first, because the calls below may throw what callbacks throw.
   stop_timer_->start_at(stage_ == stop_stage::begun ? grace_ends_ : stop_by_);
-  if (!begins) return limit_closing(closed_by::closing, timeout);
+  if (!is_first_stop) return limit_closing(closed_by::closing, timeout);
   drain_acceptors();
   begin_to_drain();
 }

@@ -42,18 +42,18 @@ class server_shard final : public connection_group {
   server_shard(server_core& core, event_loop& loop);
   ~server_shard() override;
 
-  void open(socket listening, bool is_own);
+  void open(socket listening_socket, bool is_own);
   void set_hold(server_core::hold reason, bool is_held) noexcept;
   /// Applies changes of the server that other loops, or earlier turns, have made.
   void apply_server_changes();
-  /// Takes a connection that was accepted or adopted. `released`: null, or the state of a
+  /// Takes a connection that was accepted or adopted. `released_state`: null, or the state of a
   /// connection that was open already.
   void accepted(unique_fd connection, const endpoint& peer,
-                std::unique_ptr<released_connection> released = nullptr);
+                std::unique_ptr<released_connection> released_state = nullptr);
   void adopted(unique_fd connection, const endpoint& peer,
-               std::unique_ptr<released_connection> released);
+               std::unique_ptr<released_connection> released_state);
   void adopt_accepted(unique_fd connection, const endpoint& peer,
-                      std::unique_ptr<released_connection> released);
+                      std::unique_ptr<released_connection> released_state);
   void stop(std::chrono::nanoseconds timeout);
 
   /// The number of connections assigned to this shard. May be used on any thread.
@@ -86,14 +86,15 @@ class server_shard final : public connection_group {
   void on_opening_ended(opening_connection& arrival, std::error_code reason);
   void on_header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
                        std::error_code reason);
-  /// `early`: bytes that came with the header of a proxy.
-  void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
+  /// `early_bytes`: bytes that came with the header of a proxy.
+  void serve(unique_fd connection, const endpoint& peer,
+             std::span<const std::byte> early_bytes = {});
   bool admit(const endpoint& peer) noexcept;
   void report_no_layer(const endpoint& peer, const std::exception_ptr& exception);
   std::optional<io::handle_kind> kind_of(const unique_fd& connection, const endpoint& peer,
                                          bool was_opened) const noexcept;
   void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,
-                        std::span<const std::byte> early = {}, bool was_opened = false);
+                        std::span<const std::byte> early_bytes = {}, bool was_opened = false);
   void close_others() noexcept override;
   void refuse_assigned() noexcept;
   void release_assigned() noexcept;

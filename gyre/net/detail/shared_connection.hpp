@@ -71,7 +71,8 @@ template <class F, class Connection>
 concept use_function =
     std::invocable<F&, Connection&> && awaitable<std::invoke_result_t<F&, Connection&>>;
 
-/// A parameter type that accepts only arguments that are no use_function, to explain the mistake.
+/// A parameter type that accepts only arguments that are not a use_function, to explain the
+/// mistake.
 template <class Connection>
 class misused_use_function {
  public:
@@ -202,8 +203,8 @@ class shared_connection {
   /// destroyed before end(), because the state of the connection is then unknown.
   class running_use {
    public:
-    running_use(shared_connection& client, connection_ptr used) noexcept
-        : client_(client), used_(std::move(used)) {
+    running_use(shared_connection& client, connection_ptr connection) noexcept
+        : client_(client), used_(std::move(connection)) {
       ++used_->users;
     }
     running_use& operator=(running_use&&) = delete;
@@ -290,9 +291,9 @@ class shared_connection {
   }
   // Whether a connection can be used. A fresh connection is not checked, because it may hold the
   // server's greeting.
-  bool is_ready(counted_connection& used) const {
-    if (used.fresh || (used.users > 0 && !tells_reusable<Connection>)) return true;
-    return is_reusable(*used.connection);
+  bool is_ready(counted_connection& connection) const {
+    if (connection.fresh || (connection.users > 0 && !tells_reusable<Connection>)) return true;
+    return is_reusable(*connection.connection);
   }
 
   // Attempts to connect until an attempt succeeds, or all have failed, for all calls that wait.
@@ -335,28 +336,29 @@ class shared_connection {
     shared_connection& client_;
   };
 
-  void note_success(counted_connection& used) noexcept {
-    used.has_succeeded = true;
-    if (!used.retired) schedule_.note_success();
+  void note_success(counted_connection& connection) noexcept {
+    connection.has_succeeded = true;
+    if (!connection.retired) schedule_.note_success();
   }
-  void note_error(const connection_ptr& used, const std::exception_ptr& error) noexcept {
-    if (used->retired) return;  // another use has reported the end
+  void note_error(const connection_ptr& connection, const std::exception_ptr& error) noexcept {
+    if (connection->retired) return;  // another use has reported the end
     if constexpr (tells_reusable<Connection>) {
-      if (is_reusable(*used->connection)) return;
+      if (is_reusable(*connection->connection)) return;
     }
-    note_failure(used, is_retryable(error));
-    retire(used);
+    note_failure(connection, is_retryable(error));
+    retire(connection);
   }
   // Delays the next attempt, unless the connection has served before and its end is not the
   // server's fault.
-  void note_failure(const connection_ptr& used, bool is_fault) noexcept {
-    if (!used->retired && (is_fault || !used->has_succeeded)) schedule_.note_failure(loop().now());
+  void note_failure(const connection_ptr& connection, bool is_fault) noexcept {
+    if (!connection->retired && (is_fault || !connection->has_succeeded))
+      schedule_.note_failure(loop().now());
   }
   // Takes a connection out of use, so that the next call connects again.
-  void retire(const connection_ptr& used) noexcept {
-    if (std::exchange(used->retired, true)) return;
+  void retire(const connection_ptr& connection) noexcept {
+    if (std::exchange(connection->retired, true)) return;
     ++metrics_.broken;
-    if (current_ == used) current_.reset();
+    if (current_ == connection) current_.reset();
   }
   // Ends a connection without users.
   static task<> end(connection_ptr ended_connection) {

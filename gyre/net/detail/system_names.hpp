@@ -13,7 +13,7 @@ namespace gyre::net::detail::system {
 /// Returns the port of a service, from /etc/services (services(5)). Throws std::bad_alloc.
 std::optional<std::uint16_t> find_service_port(const std::string& name);
 
-/// Returns the number of a network interface such as "eth0"; 0 if there is none of that name.
+/// Returns the number of a network interface such as "eth0"; 0 if no interface has that name.
 unsigned find_interface(const char* name) noexcept;
 
 }  // namespace gyre::net::detail::system
