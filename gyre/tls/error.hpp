@@ -43,8 +43,8 @@ enum class errc {
 
   /// The connection ended without the peer's close_notify: the last bytes may have been cut off.
   truncated = 40,
-  /// Bytes that are no record of this connection, or dozens of changes of keys within a minute and
-  /// no data in proportion; std::errc::protocol_error.
+  /// Bytes that are not a record of this connection, or dozens of changes of keys within a minute
+  /// and no data in proportion; std::errc::protocol_error.
   bad_record = 41,
 
   // Errors of the configuration.

@@ -27,13 +27,15 @@ class session {
 
   /// Returns the session as bytes, with its secrets, to be kept elsewhere. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::byte> save() const;
-  /// Returns the session that save() has returned as bytes; none if the bytes are no session.
+  /// Returns the session that save() has returned as bytes; an empty session if the bytes are not
+  /// one.
   [[nodiscard]] static session load(std::span<const std::byte> saved_session);
 
   /// The functions below are for gyre's own rooms: OpenSSL's SSL_SESSION, and the rules under which
   /// it was made, if they are known.
-  explicit session(std::shared_ptr<void> native, std::weak_ptr<const void> rules = {}) noexcept
-      : native_(std::move(native)), rules_(std::move(rules)) {}
+  explicit session(std::shared_ptr<void> native_session,
+                   std::weak_ptr<const void> rules = {}) noexcept
+      : native_(std::move(native_session)), rules_(std::move(rules)) {}
   void* native() const noexcept { return native_.get(); }
   bool may_be_offered(const std::weak_ptr<const void>& rules) const noexcept {
     return native_ != nullptr && (is_same(rules_, {}) || is_same(rules_, rules));

@@ -119,7 +119,7 @@ struct client_options {
   version min_version = version::tls_1_2;
   version max_version = version::tls_1_3;
   /// Groups of key agreement, the preferred one first, by the names that server_options documents.
-  /// A server of TLS 1.2 that has only a certificate of another curve, such as P-521, refuses the
+  /// A TLS 1.2 server that has only a certificate of another curve, such as P-521, refuses the
   /// client.
   std::vector<std::string> groups = {"X25519", "P-256", "P-384"};
   /// The largest RSA key in a server's certificates, in bits. A larger key fails the handshake with

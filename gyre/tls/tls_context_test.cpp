@@ -127,7 +127,7 @@ TEST(TlsContext, AFailedReloadChangesNothing) {
   folder.make_file("key.pem", second.key);
   context.reload();
   EXPECT_NE(context.state()->current(), before);
-  EXPECT_EQ(context.state()->current()->tickets, before->tickets);
+  EXPECT_EQ(context.state()->current()->shared_ticket_keys, before->shared_ticket_keys);
   EXPECT_THROW(context.reload(gyre::tls::client_options{}), std::logic_error);
 }
 

@@ -61,8 +61,8 @@ class tls_stream : public net::layered_stream {
 
  private:
   friend struct detail::stream_opener;
-  explicit tls_stream(net::layered_stream&& opened) noexcept
-      : net::layered_stream(std::move(opened)) {}
+  explicit tls_stream(net::layered_stream&& stream) noexcept
+      : net::layered_stream(std::move(stream)) {}
 };
 
 /// Makes the server's handshake over an accepted connection. Its steps, like those of a client,
@@ -85,7 +85,7 @@ class tls_stream : public net::layered_stream {
 /// Lifetime: the call copies the context and the session.
 /// Errors: as accept(), and those of certificates: "certificate is for a.example, not b.example";
 /// errc::bad_configuration for an empty context or a server's, and for an empty `host` if the
-/// certificate is to be verified. Those of default_client() come from the call, not the await.
+/// certificate is to be verified. Errors of default_client() come from the call, not the await.
 [[nodiscard]] task<tls_stream> connect(net::tcp_stream connection, std::string host,
                                        const tls_context& context = tls_context::default_client(),
                                        const session& previous_session = session());

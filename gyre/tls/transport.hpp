@@ -26,7 +26,7 @@
 namespace gyre::tls {
 
 /// Called on the loop of a server, at the same time on several, when a handshake has failed: `text`
-/// says more than `reason`, such as the reason why a certificate was refused. Peers that are no
+/// says more than `reason`, such as the reason why a certificate was refused. Peers that are not
 /// clients cause such errors all day. Exceptions go to the loop's on_exception.
 using handshake_failure_handler =
     std::function<void(const net::endpoint& peer, std::error_code reason, std::string_view text)>;
@@ -45,8 +45,8 @@ using handshake_failure_handler =
 ///
 /// Errors: std::system_error (errc::bad_configuration) for an empty context or a client's.
 /// Complexity: some 10 KiB of OpenSSL's for each connection, and 44 KiB within the handshake, which
-/// count in tcp_server_options::memory_limit; nothing before the peer's first bytes. No buffers
-/// while it is idle. Handshakes take turns: see loop_options::heavy_time.
+/// count in tcp_server_options::memory_limit. It has no memory before the peer's first bytes. No
+/// buffers while it is idle. Handshakes take turns: see loop_options::heavy_time.
 [[nodiscard]] std::shared_ptr<const net::transport> server_transport(
     tls_context context, handshake_failure_handler on_handshake_failed = {});
 

@@ -37,8 +37,8 @@ std::string_view name_in(std::span<const unsigned char> extension) {
   return {reinterpret_cast<const char*>(extension.data() + head), size};
 }
 
-// Returns the size in bits of a key of RSA, DSA or DH, whose use costs more than linearly in its
-// size; 0 for a key of another kind.
+// Returns the size in bits of an RSA, DSA or DH key, whose cost grows faster than its size; 0 for
+// other keys.
 int bits_of_modulus(X509* certificate) noexcept {
   const EVP_PKEY* const key = X509_get0_pubkey(certificate);
   if (key == nullptr) return 0;
@@ -68,8 +68,8 @@ const EVP_CIPHER* ticket_cipher() noexcept {
 
 }  // namespace
 
-ssl_session_ptr copy_of(const SSL_SESSION* shared) {
-  return ssl_session_ptr(SSL_SESSION_dup(shared));
+ssl_session_ptr copy_of(const SSL_SESSION* session) {
+  return ssl_session_ptr(SSL_SESSION_dup(session));
 }
 
 // --- The BIO ---
@@ -188,14 +188,14 @@ int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
 }
 
 int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
-                                  const unsigned char* offered, unsigned int offered_size,
+                                  const unsigned char* offered_names, unsigned int offered_size,
                                   void* /*argument*/) {
   const auto& protocols = engine_of(ssl).loaded_->application_protocols;
   if (protocols.empty()) return SSL_TLSEXT_ERR_NOACK;
   unsigned char* selected = nullptr;
   const int outcome =
       SSL_select_next_proto(&selected, size, protocols.data(),
-                            static_cast<unsigned>(protocols.size()), offered, offered_size);
+                            static_cast<unsigned>(protocols.size()), offered_names, offered_size);
   if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
   *choice = selected;
   return SSL_TLSEXT_ERR_OK;
@@ -221,21 +221,22 @@ int callbacks::staple(SSL* ssl, void* /*argument*/) {
 int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                               EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_encrypting) {
   const loaded_context& loaded = *engine_of(ssl).loaded_;
-  if (loaded.tickets == nullptr) return 0;
+  if (loaded.shared_ticket_keys == nullptr) return 0;
   try {
     const steady_time current_time = gyre::detail::monotonic_now();
     ticket_key key;
     int outcome = 1;
     if (is_encrypting != 0) {
-      const auto newest = loaded.tickets->newest(current_time);
+      const auto newest = loaded.shared_ticket_keys->newest(current_time);
       if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
       key = *newest;
       std::ranges::copy(key.name, name);
     } else {
-      const auto match = loaded.tickets->find(std::span(name, key.name.size()), current_time);
+      const auto match =
+          loaded.shared_ticket_keys->find(std::span(name, key.name.size()), current_time);
       if (!match) return 0;
       key = match->key;
-      // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new ticket each time.
+      // A TLS 1.3 client uses a ticket once (RFC 8446, C.4), so it needs a new ticket each time.
       outcome = match->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
     }
     char digest[] = "SHA256";
@@ -324,18 +325,18 @@ int callbacks::keep_session(SSL* ssl, SSL_SESSION* ssl_session) {
   }
   return 0;
 }
-void set_server_callbacks(SSL_CTX* context, bool with_tickets) {
+void set_server_callbacks(SSL_CTX* context, bool has_tickets) {
   SSL_CTX_set_client_hello_cb(context, &callbacks::note_hello, nullptr);
   SSL_CTX_set_tlsext_servername_callback(context, &callbacks::accept_name);
   SSL_CTX_set_cert_cb(context, &callbacks::choose_certificate, nullptr);
   SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application, nullptr);
   SSL_CTX_set_tlsext_status_cb(context, &callbacks::staple);
-  if (!with_tickets) return;
+  if (!has_tickets) return;
   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &callbacks::protect_ticket);
   SSL_CTX_set_session_ticket_cb(context, nullptr, &callbacks::judge_ticket, nullptr);
 }
 
-void verify_peers(SSL_CTX* context, int mode) {
+void enable_verification(SSL_CTX* context, int mode) {
   // Accepts a chain that ends at a trusted intermediate authority, or at a trusted certificate of
   // the peer, without a root.
   X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN);

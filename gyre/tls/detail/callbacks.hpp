@@ -32,7 +32,7 @@ struct callbacks {
   static int accept_name(SSL* ssl, int* alert, void* argument);
   static int choose_certificate(SSL* ssl, void* argument);
   static int choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
-                                const unsigned char* offered, unsigned int offered_size,
+                                const unsigned char* offered_names, unsigned int offered_size,
                                 void* argument);
   static int staple(SSL* ssl, void* argument);
   static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
@@ -51,14 +51,14 @@ struct callbacks {
 };
 
 /// The two functions below set the callbacks of a server's or a client's context.
-void set_server_callbacks(SSL_CTX* context, bool with_tickets);
+void set_server_callbacks(SSL_CTX* context, bool has_tickets);
 void set_client_callbacks(SSL_CTX* context);
 /// Calls SSL_CTX_set_verify() with `mode`, and adds the checks in `callbacks`.
-void verify_peers(SSL_CTX* context, int mode);
+void enable_verification(SSL_CTX* context, int mode);
 
 /// Copies a session for one connection; returns null if memory is exhausted. Connections on several
 /// threads must not share a session, because OpenSSL takes no lock when it marks the session of a
 /// failed connection as not resumable.
-ssl_session_ptr copy_of(const SSL_SESSION* shared);
+ssl_session_ptr copy_of(const SSL_SESSION* session);
 
 }  // namespace gyre::tls::detail

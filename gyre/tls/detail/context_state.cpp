@@ -114,19 +114,20 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
       throw std::system_error(errc::bad_certificate, "gyre::tls: client_authorities");
     }
     use_revocation_lists(context, options.revocation_lists);
-    const bool required = options.clients == client_certificates::required;
-    verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
+    const bool is_required = options.clients == client_certificates::required;
+    enable_verification(context,
+                        SSL_VERIFY_PEER | (is_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
   }
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);  // engine::write_tickets() writes the tickets
-  const bool with_tickets = options.ticket_lifetime.count() > 0;
-  if (with_tickets) {
+  const bool has_tickets = options.ticket_lifetime.count() > 0;
+  if (has_tickets) {
     const duration lifetime = ticket_lifetime_of(options);
     SSL_CTX_set_timeout(context, gyre::detail::whole_units<std::chrono::seconds>(lifetime));
   } else {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   }
-  set_server_callbacks(context, with_tickets);
+  set_server_callbacks(context, has_tickets);
   return {std::move(result), std::move(staples)};
 }
 
@@ -211,7 +212,7 @@ std::shared_ptr<loaded_context> load_client_context(const client_options& option
     }
     trust_all(context, options.authorities);
     use_revocation_lists(context, options.revocation_lists);
-    verify_peers(context, SSL_VERIFY_PEER);
+    enable_verification(context, SSL_VERIFY_PEER);
   }
   gyre::detail::require_not_negative(options.handshake_timeout,
                                      "gyre::tls::client_options: handshake_timeout");
@@ -264,10 +265,10 @@ void context_state::load(any_options options) {
   }
   const std::scoped_lock lock(mutex_);
   if (lifetime != ticket_lifetime_) {
-    tickets_ = lifetime.count() > 0 ? std::make_shared<ticket_keys>(lifetime) : nullptr;
+    ticket_keys_ = lifetime.count() > 0 ? std::make_shared<ticket_keys>(lifetime) : nullptr;
     ticket_lifetime_ = lifetime;
   }
-  loaded->tickets = tickets_;
+  loaded->shared_ticket_keys = ticket_keys_;
   options_ = std::move(options);
   current_ = std::move(loaded);
 }

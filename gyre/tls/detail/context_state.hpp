@@ -38,7 +38,7 @@ struct loaded_context {
   std::map<std::string, std::size_t> by_name;  // lower-case name or wildcard to index of an entry
   bool refuse_unknown_names = false;
   std::vector<unsigned char> application_protocols;  // in the wire format of ALPN
-  std::shared_ptr<ticket_keys> tickets;
+  std::shared_ptr<ticket_keys> shared_ticket_keys;
   duration handshake_timeout;
   std::size_t max_rsa_bits = 0;
   bool is_server = false;
@@ -73,7 +73,7 @@ class context_state {
   mutable std::mutex mutex_;
   any_options options_;
   std::shared_ptr<const loaded_context> current_;
-  std::shared_ptr<ticket_keys> tickets_;
+  std::shared_ptr<ticket_keys> ticket_keys_;
   duration ticket_lifetime_;
 };
 

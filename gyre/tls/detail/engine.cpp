@@ -25,9 +25,9 @@ constexpr std::size_t handshake_cost = std::size_t{44} << 10;
 constexpr std::size_t max_hello_size = std::size_t{128} << 10;
 
 // Encrypting this many bytes costs about as much as one step of OpenSSL's handshake.
-constexpr std::size_t data_of_a_step = std::size_t{4} << 10;
+constexpr std::size_t bytes_per_step = std::size_t{4} << 10;
 
-constexpr std::size_t record_header = 5;
+constexpr std::size_t record_header_size = 5;
 constexpr std::byte handshake_record{22};
 constexpr std::byte client_hello{1};
 
@@ -55,8 +55,9 @@ bool is_of_host(const SSL_SESSION* session, const std::string& host) {
   return name == nullptr || gyre::detail::to_lower(name) == gyre::detail::to_lower(host);
 }
 
-// Sets the server's name and, with `verify`, the name or address that its certificate must have.
-void expect_host(SSL* ssl, const std::string& host, bool verify) {
+// Sets the server's name and, with `must_verify`, the name or address that its certificate must
+// have.
+void expect_host(SSL* ssl, const std::string& host, bool must_verify) {
   // OpenSSL would accept any subdomain if the host began with a dot.
   if (host.starts_with('.')) {
     throw std::system_error(errc::bad_configuration, "gyre::tls: host " + host);
@@ -65,12 +66,12 @@ void expect_host(SSL* ssl, const std::string& host, bool verify) {
   bool done = true;
   if (address) {
     const std::span<const std::uint8_t> bytes = address->bytes();
-    if (verify) {
+    if (must_verify) {
       done = X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
     }
   } else {
     if (!host.empty()) done = SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
-    if (verify && done) {
+    if (must_verify && done) {
       // RFC 9525: a common name does not identify a host.
       SSL_set_hostflags(ssl,
                         X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
@@ -133,7 +134,7 @@ bool engine::begin_to_serve() {
   first_byte_count_ = static_cast<std::uint8_t>(first_byte_count_ + count);
   consume(count);
   const bool may_be_tls = first_bytes_[0] == handshake_record;
-  if (first_byte_count_ < (may_be_tls ? first_bytes_.size() : record_header)) return false;
+  if (first_byte_count_ < (may_be_tls ? first_bytes_.size() : record_header_size)) return false;
   make_ssl();
   unread_first_bytes_ = std::span(first_bytes_).first(first_byte_count_);
   SSL_set_accept_state(ssl_.get());
@@ -158,8 +159,8 @@ engine::status engine::fail_with(std::error_code code, std::string text) {
   return fail(code, std::move(text));
 }
 
-engine::status engine::result_of(int returned) {
-  switch (SSL_get_error(ssl_.get(), returned)) {
+engine::status engine::result_of(int call_result) {
+  switch (SSL_get_error(ssl_.get(), call_result)) {
     case SSL_ERROR_NONE: return status::done;
     case SSL_ERROR_WANT_READ: wants_input_ = unread_.empty(); return status::wants_input;
     case SSL_ERROR_ZERO_RETURN:
@@ -210,7 +211,7 @@ engine::status engine::handshake() {
   if (outcome == status::done) {
     established_ = true;
     requested_name_ = {};
-    owe_tickets();
+    count_pending_tickets();
     // Keeps the resumed session: in TLS 1.2 it may be resumed again, and the server need not send
     // another session.
     SSL* const ssl = ssl_.get();
@@ -226,19 +227,20 @@ engine::status engine::handshake() {
   return outcome;
 }
 
-// Owes the client two tickets, as many as OpenSSL sends by default, or one if the client has used
-// one.
-void engine::owe_tickets() noexcept {
+// Sets the number of tickets to write: two, as many as OpenSSL sends by default, or one if the
+// client has resumed with a ticket.
+void engine::count_pending_tickets() noexcept {
   SSL* const ssl = ssl_.get();
-  if (loaded_->tickets == nullptr || !may_resume_ || SSL_version(ssl) < TLS1_3_VERSION) return;
-  tickets_owed_ = SSL_session_reused(ssl) == 1 ? 1 : 2;
+  if (loaded_->shared_ticket_keys == nullptr || !may_resume_ || SSL_version(ssl) < TLS1_3_VERSION)
+    return;
+  pending_tickets_ = SSL_session_reused(ssl) == 1 ? 1 : 2;
 }
 
 // Returns the result of SSL_do_handshake(), which writes the tickets.
 int engine::make_tickets() noexcept {
   SSL* const ssl = ssl_.get();
   ERR_clear_error();
-  for (; tickets_owed_ > 0; --tickets_owed_) SSL_new_session_ticket(ssl);
+  for (; pending_tickets_ > 0; --pending_tickets_) SSL_new_session_ticket(ssl);
   const int returned = SSL_do_handshake(ssl);
   // Frees the read buffer, which OpenSSL has allocated while it wrote the tickets.
   if (returned == 1 && !awaits_rest()) SSL_free_buffers(ssl);
@@ -247,7 +249,7 @@ int engine::make_tickets() noexcept {
 
 engine::status engine::write_tickets() {
   if (failure_.code) return status::failed;
-  if (tickets_owed_ == 0 || is_within_message()) return status::done;
+  if (pending_tickets_ == 0 || is_within_message()) return status::done;
   const status outcome = result_of(make_tickets());
   return outcome == status::done || outcome == status::failed ? outcome
                                                               : fail_with(errc::bad_record);
@@ -256,8 +258,8 @@ engine::status engine::write_tickets() {
 // Reduces steps_ in proportion to the data: a peer that transfers more may change keys more often.
 void engine::count_data(std::size_t bytes) noexcept {
   credit_ += bytes;
-  steps_ -= std::min(steps_, credit_ / data_of_a_step);
-  credit_ %= data_of_a_step;
+  steps_ -= std::min(steps_, credit_ / bytes_per_step);
+  credit_ %= bytes_per_step;
 }
 
 engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
@@ -315,7 +317,7 @@ engine::status engine::write(std::span<const std::byte> bytes) {
 void engine::end() noexcept {
   if (!established_ || has_announced_end() || failure_.code) return;
   net::layer::end();
-  if (tickets_owed_ > 0 && !is_within_message()) make_tickets();
+  if (pending_tickets_ > 0 && !is_within_message()) make_tickets();
   ERR_clear_error();
   SSL_shutdown(ssl_.get());
   ERR_clear_error();

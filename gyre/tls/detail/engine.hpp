@@ -57,10 +57,9 @@ class engine : public net::layer {
   }
   /// Encrypts all bytes. Fails with errc::bad_record unless may_write().
   status write(std::span<const std::byte> bytes) override;
-  /// Writes the tickets that a server owes its client in TLS 1.3. The first write() with bytes does
-  /// so, or else end(). Tickets sent with the handshake would harm a client that never reads:
-  /// closing its socket with unread bytes would reset the connection, and its last bytes would be
-  /// lost.
+  /// Writes the pending tickets of a TLS 1.3 server. The first write() with bytes does so, or else
+  /// end(). Tickets sent with the handshake would harm a client that never reads: closing its
+  /// socket with unread bytes would reset the connection, and its last bytes would be lost.
   status write_tickets();
   /// Sends close_notify if may_write() is true.
   void end() noexcept override;
@@ -87,11 +86,11 @@ class engine : public net::layer {
   void make_ssl();
   bool begin_to_serve();
   void refuse_other_protocol();
-  void owe_tickets() noexcept;
+  void count_pending_tickets() noexcept;
   int make_tickets() noexcept;
   void count_data(std::size_t bytes) noexcept;
   status fail_with(std::error_code code, std::string text = {});
-  status result_of(int returned);
+  status result_of(int call_result);
   bool wants_input() noexcept;
   // Whether only a part of a post-handshake message of the peer has arrived.
   bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
@@ -114,8 +113,8 @@ class engine : public net::layer {
   bool wants_input_ = false;  // whether OpenSSL can read nothing before more bytes are fed
   bool is_name_unknown_ = false;
   bool has_sent_alert_ = false;
-  bool may_resume_ = false;        // server: whether the client can use tickets of TLS 1.3
-  std::uint8_t tickets_owed_ = 0;  // the number that write_tickets() has yet to write
+  bool may_resume_ = false;           // server: whether the client can use tickets of TLS 1.3
+  std::uint8_t pending_tickets_ = 0;  // the tickets that write_tickets() has yet to write
   const loaded_context::entry* entry_ = nullptr;  // server: the certificates for the client's name
   ssl_ptr ssl_;
 };

@@ -99,13 +99,13 @@ failure verification_failure(long result, std::string_view host,
   }
 }
 
-errc code_of(int reason, bool established) noexcept {
+errc code_of(int reason, bool is_established) noexcept {
   switch (reason) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST: return errc::plain_http;
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
-    case SSL_R_RECORD_LENGTH_MISMATCH: return established ? errc::bad_record : errc::not_tls;
+    case SSL_R_RECORD_LENGTH_MISMATCH: return is_established ? errc::bad_record : errc::not_tls;
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_VERSION_TOO_LOW:
     case SSL_R_VERSION_TOO_HIGH:
@@ -119,7 +119,7 @@ errc code_of(int reason, bool established) noexcept {
     default: break;
   }
   if (reason > SSL_AD_REASON_OFFSET) return errc::refused_by_peer;
-  return established ? errc::bad_record : errc::handshake_failed;
+  return is_established ? errc::bad_record : errc::handshake_failed;
 }
 
 }  // namespace
@@ -144,18 +144,18 @@ bool is_past_its_certificate(const SSL_SESSION* session) noexcept {
   return peer != nullptr && X509_cmp_current_time(X509_get0_notAfter(peer)) <= 0;
 }
 
-failure failure_of(SSL* ssl, bool established, std::string_view host,
+failure failure_of(SSL* ssl, bool is_established, std::string_view host,
                    const std::vector<std::string>& names) {
   const unsigned long error = ERR_peek_error();
   const int reason = ERR_GET_REASON(error);
   failure result;
   const long verify_result = SSL_get_verify_result(ssl);
   if (ERR_GET_LIB(error) == ERR_LIB_SYS || error == 0) {
-    result = {established ? errc::bad_record : errc::handshake_failed, {}};
+    result = {is_established ? errc::bad_record : errc::handshake_failed, {}};
   } else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verify_result != X509_V_OK) {
     result = verification_failure(verify_result, host, names);
   } else {
-    result.code = code_of(reason, established);
+    result.code = code_of(reason, is_established);
     if (const char* const text = ERR_reason_error_string(error)) result.text = text;
   }
   ERR_clear_error();

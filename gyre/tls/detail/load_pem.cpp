@@ -83,16 +83,16 @@ bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name
   const std::string text = authorities.read();
   const bio_ptr reader = reader_of(text);
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  bool any = false;
+  bool has_any = false;
   while (const x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
     if (X509_STORE_add_cert(store, next.get()) != 1 ||
         (name_to_clients && SSL_CTX_add_client_CA(context, next.get()) != 1)) {
       throw_openssl_error(errc::bad_certificate, "gyre::tls: authorities");
     }
-    any = true;
+    has_any = true;
   }
   expect_end("gyre::tls: authorities");
-  return any;
+  return has_any;
 }
 
 void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
@@ -109,16 +109,16 @@ void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists) {
   for (const pem& each : lists) {
     const std::string text = each.read();
     const bio_ptr reader = reader_of(text);
-    bool any = false;
+    bool has_any = false;
     while (
         const x509_crl_ptr next{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
       if (X509_STORE_add_crl(store, next.get()) != 1) {
         throw_openssl_error(errc::bad_certificate, "gyre::tls: revocation list");
       }
-      any = true;
+      has_any = true;
     }
     expect_end("gyre::tls: revocation list");
-    if (!any) throw std::system_error(errc::bad_certificate, "gyre::tls: revocation list");
+    if (!has_any) throw std::system_error(errc::bad_certificate, "gyre::tls: revocation list");
   }
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
 }
