@@ -88,9 +88,9 @@ int runtime::run_main(task<int> body) {
   if (std::exchange(was_run_called_, true))
     throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
-  detail::shutdown_sequence::task_membership membership(sequence_);
+  detail::shutdown_sequence::counted_task task_count(sequence_);
   sequence_.advance();  // so that the main task sees earlier requests
-  gyre::spawn(loops_[0], run_task(*this, std::move(membership), run_body(std::move(body), code)),
+  gyre::spawn(loops_[0], run_task(*this, std::move(task_count), run_body(std::move(body), code)),
               {.stop = stop_token(), .name = "main task"});
   end();
   return code;

@@ -67,9 +67,9 @@ struct runtime_options {
   /// the signal. The signals are blocked in run()'s thread, and in the threads and child processes
   /// that inherit its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
-  /// A signal, such as SIGUSR1, at which the runtime prints live_tasks_summary() to stderr, from
-  /// run() on and even during the shutdown: for programs that hang. It enables the recording of
-  /// live tasks (see live_tasks.hpp), and is blocked like `signals`. 0: none.
+  /// A signal, such as SIGUSR1. When it arrives, the runtime prints live_tasks_summary() to stderr,
+  /// from run() on and even during the shutdown: for programs that hang. It enables the recording
+  /// of live tasks (see live_tasks.hpp), and is blocked like `signals`. 0: none.
   int debug_signal = 0;
   /// Whether to ignore SIGPIPE in the whole process while the runtime exists, unless the program
   /// has a handler for it. Writing to a pipe without a reader then fails with EPIPE (as on sockets
@@ -187,8 +187,8 @@ class runtime {
   void spawn(executor& target, Awaitable awaitable,
              shutdown_phase stop_in = shutdown_phase::stop_accepting,
              std::source_location place = std::source_location::current()) {
-    detail::shutdown_sequence::task_membership membership(sequence_);
-    gyre::spawn(target, run_task(*this, std::move(membership), std::move(awaitable)),
+    detail::shutdown_sequence::counted_task task_count(sequence_);
+    gyre::spawn(target, run_task(*this, std::move(task_count), std::move(awaitable)),
                 {.stop = stop_token(stop_in)}, place);
   }
   // These overloads explain wrong arguments: see base/detail/misuse.hpp.
@@ -284,12 +284,12 @@ class runtime {
   task<> run_body(task<int> body, int& code);
   int run_main(task<int> body);
 
-  // The membership lasts as long as the coroutine's frame.
+  // `task_count` lasts as long as the coroutine's frame.
   template <class Awaitable>
-  static task<> run_task(runtime& self, detail::shutdown_sequence::task_membership membership,
+  static task<> run_task(runtime& self, detail::shutdown_sequence::counted_task task_count,
                          Awaitable work) {
     task_context& context = co_await detail::this_context();
-    membership.mark(context);
+    task_count.mark(context);
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {

@@ -107,7 +107,8 @@ class signal_set {
   friend detail::readable_wait<signal_set, signal_info>;
   static constexpr const char* wait_name = "gyre::signal_set: wait";
 
-  // Restores the thread's mask after the descriptor is closed.
+  // Blocks the signals in the thread's mask, from construction to destruction. Declared before the
+  // descriptor, so that the mask is restored after the descriptor is closed.
   class blocked_signals {
    public:
     explicit blocked_signals(const sigset_t& signals);

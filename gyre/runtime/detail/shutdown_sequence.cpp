@@ -143,8 +143,8 @@ bool shutdown_sequence::try_finish() noexcept {
   // acquire: pairs with the release in end_task().
   std::size_t old_tasks = tasks_.load(std::memory_order_acquire);
   if (steps_ > 0 || old_tasks / one_task > 0) return false;
-  if (waiting_members_ > 0) {
-    tasks_.fetch_add(std::exchange(waiting_members_, 0) * one_task, std::memory_order_relaxed);
+  if (waiting_tasks_ > 0) {
+    tasks_.fetch_add(std::exchange(waiting_tasks_, 0) * one_task, std::memory_order_relaxed);
     lock.unlock();
     other_tasks_ended_.set();
     return false;
@@ -199,14 +199,14 @@ shutdown_step shutdown_sequence::copy(const shutdown_step& step) noexcept {
 // Ignores stop requests, because most tasks that wait here were requested to stop.
 task<> shutdown_sequence::wait_for_other_tasks() {
   task_context& context = co_await this_context();
-  if (!has_member(context)) {
+  if (!is_counted(context)) {
     throw std::logic_error("gyre::runtime: drained() is for tasks of the runtime");
   }
   const stopped_by unstoppable(context, inplace_stop_token{});
   {
     const std::lock_guard lock(mutex_);
     if (!other_tasks_ended_.is_set()) {
-      ++waiting_members_;
+      ++waiting_tasks_;
       // release: pairs with the acquire in try_finish().
       tasks_.fetch_sub(one_task, std::memory_order_release);
       wake_.raise();
@@ -215,7 +215,7 @@ task<> shutdown_sequence::wait_for_other_tasks() {
   co_await other_tasks_ended_.wait();
 }
 
-bool shutdown_sequence::has_member(const task_context& context) const noexcept {
+bool shutdown_sequence::is_counted(const task_context& context) const noexcept {
   const local_binding* each = context.locals;
   while (each != nullptr && each->key != this) each = each->outer;
   return each != nullptr;

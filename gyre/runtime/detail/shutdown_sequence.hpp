@@ -65,7 +65,7 @@ class shutdown_entry final : public operation {
 
 /// Waits for hooks and tasks, enforces the deadlines, and enters the phases. Tasks that keep their
 /// loops busy do not delay it: the control loop runs no user code except stop callbacks and hooks
-/// on inline_executor(), which must not block.
+/// on inline_executor(); such code must not block.
 ///
 /// | stage | request | force, or drain time over | no step left | no step and no task left | force time over |
 /// |---|---|---|---|---|---|
@@ -108,13 +108,13 @@ class shutdown_sequence {
   }
   /// Counts a task for which the shutdown waits, from construction to destruction. The constructor
   /// throws std::system_error (operation_canceled) once `force` has begun or the shutdown is over.
-  class task_membership {
+  class counted_task {
    public:
-    explicit task_membership(shutdown_sequence& sequence) {
+    explicit counted_task(shutdown_sequence& sequence) {
       sequence.begin_task();
       sequence_.reset(&sequence);
     }
-    /// Marks `context`, which must end before this object, as the context of a member.
+    /// Marks `context`, which must end before this object, as the context of the counted task.
     void mark(task_context& context) noexcept {
       mark_ = {sequence_.get(), context.locals};
       context.locals = &mark_;
@@ -136,8 +136,8 @@ class shutdown_sequence {
   void fail(std::exception_ptr error) noexcept;
   /// The first error. Valid after run().
   std::exception_ptr error() const noexcept { return error_; }
-  /// Waits until all tasks have ended except those that also wait here. Throws std::logic_error
-  /// unless awaited by a member.
+  /// Waits until all tasks have ended, except tasks that also wait here. Throws std::logic_error
+  /// unless the awaiting coroutine belongs to a counted_task.
   task<> wait_for_other_tasks();
 
   void end_step() noexcept;
@@ -159,11 +159,11 @@ class shutdown_sequence {
   [[noreturn]] void give_up() noexcept;
   // Requires mutex_.
   std::size_t unended_tasks() const noexcept {
-    return tasks_.load(std::memory_order_relaxed) / one_task + waiting_members_;
+    return tasks_.load(std::memory_order_relaxed) / one_task + waiting_tasks_;
   }
   void begin_task();
   void end_task() noexcept;
-  bool has_member(const task_context& context) const noexcept;
+  bool is_counted(const task_context& context) const noexcept;
   bool has_steps() const noexcept;
   static constexpr stage stage_of(shutdown_phase phase) noexcept {
     return static_cast<stage>(static_cast<std::uint8_t>(phase) + 1);
@@ -189,8 +189,8 @@ class shutdown_sequence {
   steady_time deadline_ = steady_time::max();
   std::size_t steps_ = 0;
   std::vector<std::shared_ptr<shutdown_entry>> entries_;
-  std::size_t purge_size_ = 16;      // the size of entries_ at which unregistered ones are removed
-  std::size_t waiting_members_ = 0;  // members in wait_for_other_tasks(), not counted in tasks_
+  std::size_t purge_size_ = 16;    // the size of entries_ at which unregistered ones are removed
+  std::size_t waiting_tasks_ = 0;  // in wait_for_other_tasks(), not counted in tasks_
   manual_reset_event other_tasks_ended_;
   std::exception_ptr error_;
 };
