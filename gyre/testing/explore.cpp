@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
-std::optional<std::uint64_t> seed_of_environment() {
+std::optional<std::uint64_t> read_seed_from_environment() {
   const char* const value = std::getenv("GYRE_TESTING_SEED");
   if (value == nullptr) return std::nullopt;
   const auto seed = gyre::detail::parse_decimal<std::uint64_t>(value);
@@ -164,7 +164,7 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
                     const explore_options& options) {
   if (!program) throw std::invalid_argument("explore: the program is empty");
   std::uint64_t seed = options.first_seed;
-  if (const std::optional<std::uint64_t> replayed_seed = seed_of_environment()) {
+  if (const std::optional<std::uint64_t> replayed_seed = read_seed_from_environment()) {
     seed = *replayed_seed;
     schedules = 1;
   }
@@ -174,14 +174,14 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
     auto next = std::make_unique<schedule>(seed, options);
     result.error = next->run(program);
     ++result.schedules;
-    const bool failed = result.error != nullptr || (options.has_failed && options.has_failed());
+    const bool has_failed = result.error != nullptr || (options.has_failed && options.has_failed());
     // Leaks a schedule with suspended coroutines, which refer to its executor and stop source.
     if (next->is_left_suspended()) static_cast<void>(next.release());
-    if (!failed) continue;
+    if (!has_failed) continue;
     result.failed_seed = seed;
     result.message = "schedule " + std::to_string(result.schedules) + " of " +
-                     std::to_string(schedules) + " failed, seed " + std::to_string(seed) + ": " +
-                     describe(result.error) +
+                     std::to_string(schedules) + " has_failed, seed " + std::to_string(seed) +
+                     ": " + describe(result.error) +
                      "; to replay it, set GYRE_TESTING_SEED=" + std::to_string(seed);
     std::fprintf(stderr, "gyre::testing::explore: %s\n", result.message.c_str());
     break;

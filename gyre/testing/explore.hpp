@@ -73,7 +73,7 @@ struct exploration {
 /// schedule of that seed.
 ///
 /// A schedule reorders posted operations on one thread: it finds wrong orders of coroutines between
-/// their suspensions, but no data races between threads. Passing is no proof of correctness.
+/// their suspensions, but no data races between threads. Passing does not prove correctness.
 ///
 /// Thread-safety: the calling thread runs everything.
 /// Lifetime: a failed schedule is requested to stop, so that its coroutines end. Coroutines that do

@@ -134,8 +134,8 @@ net::socket bind_tcp(net::socket& udp) {
 
 }  // namespace
 
-fake_dns_server::connection::connection(fake_dns_server& server, net::socket accepted)
-    : socket(std::move(accepted)),
+fake_dns_server::connection::connection(fake_dns_server& server, net::socket client_socket)
+    : socket(std::move(client_socket)),
       watch(server.loop_, socket.fd(), [this, &server](readiness) { server.serve_tcp(*this); }) {
   watch.start(readiness::readable);
 }
@@ -168,7 +168,8 @@ fake_dns_server::record fake_dns_server::ptr(std::string_view name) {
 
 void fake_dns_server::release() {
   held_prefix_.reset();
-  for (const auto& [answer, client] : std::exchange(held_answers_, {})) send(answer, client);
+  for (const auto& [reply_bytes, client] : std::exchange(held_replies_, {}))
+    send(reply_bytes, client);
 }
 
 void fake_dns_server::serve_udp() {
@@ -179,18 +180,18 @@ void fake_dns_server::serve_udp() {
     const ssize_t length = ::recvfrom(udp_.fd(), room.data(), room.size(), 0, client.data(), &size);
     if (length < 0) return;
     client.resize(size);
-    const auto answer = reply_to({room.data(), static_cast<std::size_t>(length)}, true);
-    if (!answer) continue;
+    const auto reply_bytes = reply_to({room.data(), static_cast<std::size_t>(length)}, true);
+    if (!reply_bytes) continue;
     if (held_prefix_ && questions_.back().starts_with(*held_prefix_)) {
-      held_answers_.emplace_back(*answer, client);
+      held_replies_.emplace_back(*reply_bytes, client);
     } else {
-      send(*answer, client);
+      send(*reply_bytes, client);
     }
   }
 }
 
-void fake_dns_server::send(const std::string& answer, const net::endpoint& client) {
-  ::sendto(udp_.fd(), answer.data(), answer.size(), 0, client.data(), client.size());
+void fake_dns_server::send(const std::string& reply_bytes, const net::endpoint& client) {
+  ::sendto(udp_.fd(), reply_bytes.data(), reply_bytes.size(), 0, client.data(), client.size());
   if (std::exchange(resets_tcp_, false)) reset_tcp();
 }
 
@@ -220,12 +221,12 @@ void fake_dns_server::serve_tcp(connection& client) {
     const std::string message = client.input.substr(2, number_at(client.input, 0));
     client.input.erase(0, 2 + message.size());
     ++tcp_questions_;
-    const auto answer = reply_to(message, false);
-    if (!answer) continue;
+    const auto reply_bytes = reply_to(message, false);
+    if (!reply_bytes) continue;
     std::string framed;
-    append_number(framed, answer->size());
-    framed += *answer;
-    // A single send is enough, because a few answers fit into the socket's buffer.
+    append_number(framed, reply_bytes->size());
+    framed += *reply_bytes;
+    // A single send is enough, because a few replies fit into the socket's buffer.
     const ssize_t sent = ::send(client.socket.fd(), framed.data(), framed.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(framed.size())) return drop();
   }
@@ -240,31 +241,33 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   if (answering_host.reply == reply_kind::none) return std::nullopt;
 
   std::vector<std::string> records = records_of(answering_host, query->type);
-  const bool truncated = answering_host.reply == reply_kind::truncated && by_udp;
-  if (truncated) records.clear();
+  const bool is_truncated = answering_host.reply == reply_kind::truncated && by_udp;
+  if (is_truncated) records.clear();
   const bool has_soa = records.empty() && answering_host.negative_ttl;
 
-  std::string answer(message.substr(0, 2));
-  append_number(answer, 0x8180u | (truncated ? 0x200u : 0u) | response_code(answering_host));
-  append_number(answer, 1);
-  append_number(answer, records.size());
-  append_number(answer, has_soa ? 1 : 0);
-  append_number(answer, 0);
-  answer += query->bytes;
+  std::string reply_bytes(message.substr(0, 2));
+  append_number(reply_bytes,
+                0x8180u | (is_truncated ? 0x200u : 0u) | response_code(answering_host));
+  append_number(reply_bytes, 1);
+  append_number(reply_bytes, records.size());
+  append_number(reply_bytes, has_soa ? 1 : 0);
+  append_number(reply_bytes, 0);
+  reply_bytes += query->bytes;
   for (const std::string& each : records) {
-    append_number(answer, 0xc000u | header_size);  // the name, as a pointer to the question's name
-    append_number(answer, query->type);
-    append_number(answer, class_internet);
-    append_long(answer, answering_host.ttl);
-    append_number(answer, each.size());
-    answer += each;
+    append_number(reply_bytes,
+                  0xc000u | header_size);  // the name, as a pointer to the question's name
+    append_number(reply_bytes, query->type);
+    append_number(reply_bytes, class_internet);
+    append_long(reply_bytes, answering_host.ttl);
+    append_number(reply_bytes, each.size());
+    reply_bytes += each;
   }
-  if (has_soa) append_soa(answer, *answering_host.negative_ttl);
+  if (has_soa) append_soa(reply_bytes, *answering_host.negative_ttl);
   if (answering_host.reply == reply_kind::malformed) {
-    answer.replace(6, 2, "\xff\xff");  // announces records that are missing
-    answer += "\xc0\xff garbage";
+    reply_bytes.replace(6, 2, "\xff\xff");  // announces records that are missing
+    reply_bytes += "\xc0\xff garbage";
   }
-  return answer;
+  return reply_bytes;
 }
 
 }  // namespace gyre::testing

@@ -86,7 +86,7 @@ class fake_dns_server {
   /// Delays replies by UDP to questions that begin with `prefix`, such as "AAAA ", until release().
   void hold(std::string prefix = "") { held_prefix_ = std::move(prefix); }
   /// The number of delayed replies.
-  std::size_t held() const noexcept { return held_answers_.size(); }
+  std::size_t held() const noexcept { return held_replies_.size(); }
   void release();
 
   /// Makes the server reset its TCP connections after the next UDP reply. It shuts down their
@@ -102,7 +102,7 @@ class fake_dns_server {
   };
 
   void serve_udp();
-  void send(const std::string& answer, const net::endpoint& client);
+  void send(const std::string& reply_bytes, const net::endpoint& client);
   void accept();
   void serve_tcp(connection& client);
   void reset_tcp();
@@ -119,7 +119,7 @@ class fake_dns_server {
   std::size_t tcp_questions_ = 0;
   std::optional<std::string> held_prefix_;
   bool resets_tcp_ = false;
-  std::vector<std::pair<std::string, net::endpoint>> held_answers_;
+  std::vector<std::pair<std::string, net::endpoint>> held_replies_;
 };
 
 }  // namespace gyre::testing

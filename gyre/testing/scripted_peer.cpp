@@ -30,8 +30,8 @@ scripted_peer& scripted_peer::send(std::string_view bytes) {
     connection_->add(detail::scripted_connection::sent{.bytes = std::string(bytes)});
   return *this;
 }
-scripted_peer& scripted_peer::wait(duration length) {
-  connection_->add(detail::scripted_connection::action{detail::scripted_connection::pause{length}});
+scripted_peer& scripted_peer::wait(duration delay) {
+  connection_->add(detail::scripted_connection::action{detail::scripted_connection::pause{delay}});
   return *this;
 }
 scripted_peer& scripted_peer::expect(std::string_view text) {
@@ -56,9 +56,9 @@ scripted_peer& scripted_peer::take_at_most(std::size_t bytes) {
   connection_->add(detail::scripted_connection::short_write{bytes});
   return *this;
 }
-scripted_peer& scripted_peer::delay_write(duration length) {
+scripted_peer& scripted_peer::delay_write(duration delay) {
   connection_->add(
-      detail::scripted_connection::write_action{detail::scripted_connection::pause{length}});
+      detail::scripted_connection::write_action{detail::scripted_connection::pause{delay}});
   return *this;
 }
 scripted_peer& scripted_peer::fail_write(std::errc error) {

@@ -59,8 +59,8 @@ class scripted_peer {
 
   /// Sends a piece of bytes.
   scripted_peer& send(std::string_view bytes);
-  /// Lets `length` pass before the next action.
-  scripted_peer& wait(duration length);
+  /// Lets `delay` pass before the next action.
+  scripted_peer& wait(duration delay);
   /// Waits with the next action until the program has written `text`, after the text of an earlier
   /// expect().
   scripted_peer& expect(std::string_view text);
@@ -71,8 +71,8 @@ class scripted_peer {
 
   /// Makes one write take at most `bytes` bytes, which must be at least 1.
   scripted_peer& take_at_most(std::size_t bytes);
-  /// Makes one write wait for `length`, as if the peer did not read.
-  scripted_peer& delay_write(duration length);
+  /// Makes one write wait for `delay`, as if the peer did not read.
+  scripted_peer& delay_write(duration delay);
   /// Makes one write fail with `error`, such as std::errc::broken_pipe.
   scripted_peer& fail_write(std::errc error);
 

@@ -89,8 +89,8 @@ constexpr gyre::detail::short_lived_thread_hooks share_the_table{
   return true;
 }();
 
-// Applies the fault of a call, if any: counts the call down, and returns whether it must fail. Sets
-// errno if so.
+// Applies the fault armed for a call, if any: counts this call, and returns whether it must fail;
+// then sets errno.
 bool consume_fault(call call_index) noexcept {
   armed& fault = fault_of(call_index);
   if (!fault.active) return false;
@@ -118,11 +118,11 @@ bool is_failing(call call_index) noexcept {
 }
 
 // A result that replaces the kernel's result in a completion.
-struct answer {
+struct replaced_result {
   std::uint64_t user_data;
   int result;
 };
-thread_local std::vector<answer> answers;
+thread_local std::vector<replaced_result> replaced_results;
 
 // The system call that corresponds to a file request of a ring; `calls` if there is none.
 call file_call_of(const io_uring_sqe& request) noexcept {
@@ -144,7 +144,7 @@ void spoil_file_call(io_uring_sqe& request) {
   const call equivalent = file_call_of(request);
   if (equivalent == calls || !consume_fault(equivalent)) return;
   const std::uint64_t name = request.user_data;
-  answers.push_back({name, -errno});
+  replaced_results.push_back({name, -errno});
   if (equivalent == close_call) return;  // a failing close(2) still closes the descriptor
   io_uring_prep_nop(&request);
   request.user_data = name;
@@ -152,10 +152,11 @@ void spoil_file_call(io_uring_sqe& request) {
 
 void spoil_completions(std::span<io_uring_cqe* const> completions) noexcept {
   for (io_uring_cqe* const each : completions) {
-    const auto position = std::ranges::find(answers, each->user_data, &answer::user_data);
-    if (position == answers.end()) continue;
+    const auto position =
+        std::ranges::find(replaced_results, each->user_data, &replaced_result::user_data);
+    if (position == replaced_results.end()) continue;
     each->res = position->result;
-    answers.erase(position);
+    replaced_results.erase(position);
   }
 }
 
@@ -181,24 +182,25 @@ Function* next(Function*, const char* name) noexcept {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-int index_of_call(std::string_view call) {
-  const auto* const position = std::ranges::find(names, call);
+int index_of_call(std::string_view call_name) {
+  const auto* const position = std::ranges::find(names, call_name);
   if (position == names.end())
-    throw std::invalid_argument("fault: no known call: '" + std::string(call) + "'");
+    throw std::invalid_argument("fault: no known call_name: '" + std::string(call_name) + "'");
   return static_cast<int>(position - names.begin());
 }
 
 }  // namespace
 
-fault::fault(std::string_view call, int error, plan fault_plan) : call_(index_of_call(call)) {
+fault::fault(std::string_view call_name, int error, plan fault_plan)
+    : call_(index_of_call(call_name)) {
   fault_of(call_) = {.plan = fault_plan, .error = error, .hits = 0, .active = true};
 }
 fault::~fault() { fault_of(call_).active = false; }
 int fault::hits() const noexcept { return fault_of(call_).hits; }
 std::span<const std::string_view> fault::known_calls() noexcept { return names; }
 
-std::size_t calls_made(std::string_view call) {
-  return table().call_counts[static_cast<std::size_t>(index_of_call(call))];
+std::size_t calls_made(std::string_view call_name) {
+  return table().call_counts[static_cast<std::size_t>(index_of_call(call_name))];
 }
 
 int open_descriptors() {

@@ -40,10 +40,10 @@ class fault {
     int after = 0;  ///< calls that succeed before the first failure
     int times = 1;  ///< calls that fail; negative: all further calls
   };
-  /// Makes `call`, one of known_calls(), fail with `error`, a value of errno. Errors:
+  /// Makes `call_name`, one of known_calls(), fail with `error`, a value of errno. Errors:
   /// std::invalid_argument for an unknown call.
-  fault(std::string_view call, int error, plan fault_plan);
-  fault(std::string_view call, int error) : fault(call, error, plan{}) {}
+  fault(std::string_view call_name, int error, plan fault_plan);
+  fault(std::string_view call_name, int error) : fault(call_name, error, plan{}) {}
   fault(const fault&) = delete;
   fault& operator=(const fault&) = delete;
   ~fault();
@@ -59,8 +59,8 @@ class fault {
 };
 
 /// The number of calls of one system call by the calling thread so far. For syscall(2), only calls
-/// of futex(2) count. `call` is one of fault::known_calls().
-std::size_t calls_made(std::string_view call);
+/// of futex(2) count. `call_name` is one of fault::known_calls().
+std::size_t calls_made(std::string_view call_name);
 
 /// The number of open descriptors of the process, to detect leaks: it should be equal before and
 /// after a test. Throws std::filesystem::filesystem_error without /proc.

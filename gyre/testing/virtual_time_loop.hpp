@@ -59,8 +59,8 @@ class virtual_poller final : public poller {
   }
   std::size_t wait(steady_time deadline) override {
     ++waits_;
-    const bool sleeps = deadline > now();
-    if (sleeps && on_sleep_) on_sleep_();
+    const bool must_sleep = deadline > now();
+    if (must_sleep && on_sleep_) on_sleep_();
     if (deadline == steady_time::max()) {
       if (wake_flag_ == 0 && std::exchange(reports_deadlock_, false)) {
         throw std::logic_error(

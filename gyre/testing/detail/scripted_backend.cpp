@@ -17,7 +17,7 @@
 namespace gyre::testing::detail {
 namespace {
 
-const io::result must_wait = io::result::failure(EAGAIN);
+const io::result would_block = io::result::failure(EAGAIN);
 
 io::request*& slot_of(io::handle& target, const io::request& request) noexcept {
   return request.writes() ? target.writer : target.reader;
@@ -136,10 +136,11 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
     }
     case io::request_kind::scatter:
       return scatter(static_cast<io::scatter_request&>(request).pieces);
-    case io::request_kind::wait_readable: return arrivals_.empty() ? must_wait : io::result::of(0);
+    case io::request_kind::wait_readable:
+      return arrivals_.empty() ? would_block : io::result::of(0);
     case io::request_kind::write: return write_all(static_cast<io::write_request&>(request));
     case io::request_kind::gather: return write(static_cast<io::gather_request&>(request).pieces);
-    case io::request_kind::wait_writable: return begin_write() ? io::result::of(0) : must_wait;
+    case io::request_kind::wait_writable: return begin_write() ? io::result::of(0) : would_block;
     default: return io::result::failure(EOPNOTSUPP);
   }
 }
@@ -147,7 +148,7 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
 // Returns bytes of at most one piece. A failure is returned once, the end of the stream every time.
 io::result scripted_connection::take_arrival(std::span<std::byte> buffer) noexcept {
   if (buffer.empty()) return io::result::of(0);
-  if (arrivals_.empty()) return must_wait;
+  if (arrivals_.empty()) return would_block;
   action& first = arrivals_.front();
   if (auto* const piece = std::get_if<sent>(&first)) {
     const std::string_view rest = std::string_view(piece->bytes).substr(piece->read_count);
@@ -176,7 +177,7 @@ io::result scripted_connection::read_whole(io::read_request& request) noexcept {
 }
 
 io::result scripted_connection::receive(io::request& request, io::receive_memory& memory) noexcept {
-  if (arrivals_.empty()) return must_wait;
+  if (arrivals_.empty()) return would_block;
   const std::span<std::byte> room = memory.room();
   if (room.empty()) return io::result::failure(ENOBUFS);
   const io::result outcome = take_arrival(room);
@@ -205,7 +206,7 @@ bool scripted_connection::begin_write() noexcept {
 }
 
 io::result scripted_connection::write(std::span<const iovec> pieces) noexcept {
-  if (!begin_write()) return must_wait;
+  if (!begin_write()) return would_block;
   std::size_t max_count = received_.max_size();
   if (!write_script_.empty()) {
     const write_action next = write_script_.front();

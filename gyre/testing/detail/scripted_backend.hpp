@@ -85,8 +85,9 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   template <void (scripted_connection::*Function)()>
   struct timer : timer_operation {
     explicit timer(scripted_connection& connection) noexcept
-        : timer_operation(
-              [](timer_operation& expired) { (static_cast<timer&>(expired).owner.*Function)(); }),
+        : timer_operation([](timer_operation& expired_timer) {
+            (static_cast<timer&>(expired_timer).owner.*Function)();
+          }),
           owner(connection) {}
     scripted_connection& owner;
   };
