@@ -38,7 +38,7 @@ class message_queue {
     messages_.pop_front();
     return first;
   }
-  /// Waits for a message; nothing once the queue has ended, or without a queue.
+  /// Waits for a message; returns std::nullopt once the queue has ended, or without a queue.
   static task<std::optional<Message>> next(std::shared_ptr<message_queue> self) {
     while (self != nullptr) {
       if (std::optional<Message> first = self->pop()) co_return first;

@@ -31,7 +31,7 @@ net::tcp_client_options options_of_client(net::tcp_client_options options,
   options.name = settings.name;
   options.reconnect = true;
   options.connections.high_water = high_water;
-  // Admission bounds the output: a request may be larger than a limit of bytes.
+  // Admission bounds the output. A limit in bytes would refuse a large request.
   options.connections.output_limit = std::numeric_limits<std::size_t>::max() / 2;
   options.connections.input_limit = std::numeric_limits<std::size_t>::max() / 2;
   options.connections.message_timeout = duration::zero();  // reply_timeout limits the silence
@@ -132,7 +132,7 @@ std::uint64_t pipeline::enter(pending_reply* request, std::uint64_t position) no
   return add_entry({request, position, true});
 }
 
-std::uint64_t pipeline::enter_own(pending_reply* request, std::uint64_t position) {
+std::uint64_t pipeline::enter_internal_request(pending_reply* request, std::uint64_t position) {
   reserve_entries(1);
   return add_entry({request, position, false});
 }

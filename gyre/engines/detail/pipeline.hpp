@@ -52,7 +52,8 @@ class pending_reply {
   pending_reply() noexcept = default;
   pending_reply& operator=(pending_reply&&) = delete;
 
-  /// The connection has ended. Without `was_sent` no byte of the request has left this process.
+  /// Called when the connection has ended before the reply. Without `was_sent` no byte of the
+  /// request has left this process.
   virtual void lose(const std::exception_ptr& error, bool was_sent) noexcept = 0;
 
  protected:
@@ -114,7 +115,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   std::uint64_t position() const noexcept { return flushed_ + output_.size(); }
   /// Makes memory for entries, so that to enter them cannot fail. Throws std::bad_alloc.
   void reserve_entries(std::size_t count);
-  /// Enters an admitted request, which begins at `position`; null: nobody waits for the reply.
+  /// Enters an admitted request, which begins at `position`; null if no caller waits for the reply.
   /// Returns its number: requests are numbered in the order in which they are entered. Calls
   /// request_flush().
   std::uint64_t enter(pending_reply* request, std::uint64_t position) noexcept;
@@ -123,9 +124,9 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// The reply to the request with this number goes to `successor`; null: it is dropped. No effect
   /// on a request that has ended.
   void abandon(std::uint64_t number, pending_reply* successor = nullptr) noexcept;
-  /// Ends the connection, for example because of bytes that are no reply. The requests in flight
-  /// fail with `error` if that is of the protocol's category, or else with
-  /// pipeline_options::lost; `text`: what the server has said, for the message.
+  /// Ends the connection, for example because of bytes that are not a reply. The requests in flight
+  /// fail with `error` if that is of the protocol's category, or else with pipeline_options::lost;
+  /// `text`: what the server has said, for the message.
   void fail(std::error_code error, std::string_view text = {}) noexcept;
   /// Closes; requests and calls that wait fail with io::errc::closed. Idempotent.
   void close() noexcept;
@@ -133,19 +134,19 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
  protected:
   // --- The protocol. Called on the loop, within the connection's callbacks ---
 
-  /// A connection has begun: forgets the earlier one, and appends the login's requests. Ends with
-  /// finish_login().
+  /// Called when a connection has begun: forgets the earlier one, and appends the requests of the
+  /// login, which ends with finish_login().
   virtual void begin() = 0;
   /// Consumes complete messages, and completes the requests at front().
   virtual void read(io::input& input) = 0;
   /// Appends a request that does nothing, whose reply shows that the server lives.
   virtual void ping() = 0;
-  /// The connection has ended, and its requests have failed.
+  /// Called when the connection has ended, and its requests have failed.
   virtual void connection_ended() noexcept {}
   /// Whether the pipeline stays connected even if no call needs that.
   virtual bool needs_connection() const noexcept { return false; }
-  /// Whether the server owes a byte, so that `reply_timeout` counts. Called while requests are in
-  /// flight.
+  /// Whether a byte from the server is due, so that `reply_timeout` counts. Called while requests
+  /// are in flight.
   virtual bool is_reply_due() const noexcept { return true; }
 
   // --- For the protocol ---
@@ -153,15 +154,16 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Connects unless it is connected or about to be. Throws the error of a login that was refused
   /// shortly before.
   void connect();
-  /// The request whose reply comes next; none: no reply is due.
+  /// Returns the request whose reply comes next; std::nullopt if no reply is due.
   std::optional<pending_reply*> front() const noexcept;
   void pop_front() noexcept;
-  /// The time to reply begins now, for example because is_reply_due() was false until now.
+  /// Starts the time to reply again, for example because is_reply_due() was false until now.
   void restart_reply_timeout() noexcept { note_input(); }
-  /// The login has ended: without an error, calls are admitted; otherwise they fail with it.
+  /// Called by begin() or later, when the login has ended: admits calls, or, with an error, fails
+  /// them with it.
   void finish_login(std::exception_ptr error);
   /// Enters a request of the protocol itself, which needs no admission. Throws std::bad_alloc.
-  std::uint64_t enter_own(pending_reply* request, std::uint64_t position);
+  std::uint64_t enter_internal_request(pending_reply* request, std::uint64_t position);
   /// Flushes the output after the tasks that wait in the loop now, or at once if there is much of
   /// it. The bytes belong to a request that was entered before.
   void request_flush() noexcept;
@@ -177,7 +179,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
  private:
   enum class state : std::uint8_t { idle, connecting, logging_in, ready, closed };
   struct entry {
-    pending_reply* request;  // null: nobody waits for the reply
+    pending_reply* request;  // null: no caller waits for the reply
     std::uint64_t position;
     bool is_admitted;
   };

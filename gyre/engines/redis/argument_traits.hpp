@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// argument_traits: which types can be arguments of a command of Redis.
+// argument_traits: which types can be arguments of a Redis command.
 //
 // | type | sent as |
 // |---|---|

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cache_options: the settings and counters of a cached client of Redis.
+// cache_options: the settings and counters of a cached Redis client.
 #pragma once
 
 #include <gyre/base/duration.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cached_client: a client of Redis that keeps what it has read, until the server says that it has
+// cached_client: a Redis client that keeps what it has read, until the server says that it has
 // changed.
 //
 //     gyre::redis::cached_client cache(loop, server, {}, {.max_bytes = 16 << 20});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_options: the settings and counters of a client of Redis.
+// client_options: the settings and counters of a Redis client.
 #pragma once
 
 #include <gyre/base/duration.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// command: a command of Redis with its arguments and the type of its reply, for transactions.
+// command: a Redis command with its arguments and the type of its reply, for transactions.
 //
 //     auto [old, now] = co_await cache.transaction(
 //         gyre::redis::command<std::optional<std::string>>("GET", "visits"),

@@ -24,7 +24,7 @@ enum class errc {
   connection_lost = 1,
   /// No byte of a reply came within client_options::reply_timeout; std::errc::timed_out.
   no_reply = 2,
-  /// Bytes that are no reply of the protocol; std::errc::protocol_error.
+  /// Bytes that are not a reply of the protocol; std::errc::protocol_error.
   bad_reply = 3,
   /// A reply above client_options::max_reply; std::errc::message_size.
   reply_too_large = 4,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reply: a reply of Redis of any shape.
+// reply: a Redis reply of any shape.
 //
 //     gyre::redis::reply found = co_await cache.call("COMMAND", "INFO", "GET");
 //     for (const gyre::redis::reply& each : found.values) use(each.values.at(0).text);

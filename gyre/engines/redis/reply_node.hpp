@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reply_node: a value of a reply of Redis, as the protocol tells it.
+// reply_node: a value of a Redis reply, in the form of the protocol.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reply_traits, read_reply: which types a reply of Redis can be read as.
+// reply_traits, read_reply: which types a Redis reply can be read as.
 //
 // | type | replies |
 // |---|---|
@@ -39,7 +39,7 @@ namespace gyre::redis {
 
 /// The way in which a T is read: `static T read(reply_cursor& values)` takes one value, with all
 /// that belong to it. Specialise it for types of your own; throw std::system_error for values that
-/// are no T.
+/// are not a T.
 template <class T>
 struct reply_traits;
 
@@ -55,9 +55,10 @@ T read_reply(reply_cursor& values) {
 
 namespace detail {
 
-/// Throws what is wrong with a value of which a `type` was to be read.
+/// Throws the error of a value that was read as a `type`: server_error if the value is an error,
+/// errc::null_reply or errc::unexpected_type.
 [[noreturn, gnu::cold]] void throw_unexpected(const reply_node& node, const char* type);
-/// Throws for an array of another length.
+/// Throws the error of an array of `count` values that should have `expected_count`.
 [[noreturn, gnu::cold]] void throw_wrong_count(std::size_t count, std::size_t expected_count);
 
 std::int64_t to_integer(const reply_node& node, std::int64_t min, std::uint64_t max);
@@ -65,7 +66,7 @@ std::uint64_t to_unsigned(const reply_node& node, std::uint64_t max);
 double to_real(const reply_node& node);
 bool to_boolean(const reply_node& node);
 std::string_view to_text(const reply_node& node);
-/// The number of values of an array, set or push.
+/// Returns the number of values of an array, set or push.
 std::size_t to_count(const reply_node& node);
 
 template <class T>

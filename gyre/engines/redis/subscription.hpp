@@ -43,8 +43,8 @@ class subscription {
   /// Ends the subscription. The last one of a channel also ends it in the server.
   ~subscription();
 
-  /// Waits for the next message, in the order in which the server sent them; nothing after the
-  /// client was closed.
+  /// Waits for the next message, in the order in which the server sent them; returns std::nullopt
+  /// after the client was closed.
   [[nodiscard]] task<std::optional<message>> next();
   /// Returns the next message, if one has come.
   [[nodiscard]] std::optional<message> try_next();

@@ -14,7 +14,7 @@
 namespace gyre::redis::detail {
 namespace {
 
-constexpr const char* client_name = "gyre::redis::client";
+constexpr const char* class_name = "gyre::redis::client";
 
 net::tcp_client_options connection_options_of(const client_options& options, connection_use use) {
   net::tcp_client_options connection;
@@ -30,7 +30,7 @@ engines::detail::pipeline_options pipeline_options_of(const client_options& opti
                                                       connection_use use) {
   check(options);
   const bool is_own = use == connection_use::own;
-  return {.name = is_own ? "gyre::redis::session" : client_name,
+  return {.name = is_own ? "gyre::redis::session" : class_name,
           .lost = make_error_code(errc::connection_lost),
           .no_reply = make_error_code(errc::no_reply),
           .max_in_flight = is_own ? 1 : options.max_in_flight,
@@ -61,7 +61,7 @@ std::exception_ptr no_messages(const char* problem) {
 }  // namespace
 
 void throw_moved_from() {
-  throw std::system_error(make_error_code(io::errc::not_open), client_name);
+  throw std::system_error(make_error_code(io::errc::not_open), class_name);
 }
 
 bool is_script_missing(const server_error& error) noexcept {
@@ -119,7 +119,7 @@ client_metrics client_core::metrics() const noexcept {
 
 void client_core::check_context(const task_context& context) const {
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
-  net::detail::require_loop(loop(), context, client_name);
+  net::detail::require_loop(loop(), context, class_name);
 }
 
 void client_core::throw_needs_session(std::string_view command) {
@@ -157,14 +157,14 @@ task<session> client_core::open_session(shared self) {
   if (self == nullptr) throw_moved_from();
   const task_context& context = co_await gyre::detail::this_context();
   self->check_context(context);
-  if (self->is_closed()) throw std::system_error(make_error_code(io::errc::not_open), client_name);
+  if (self->is_closed()) throw std::system_error(make_error_code(io::errc::not_open), class_name);
   session_slot slot(self);
   const auto core = std::make_shared<client_core>(self->loop(), self->server(), self->options_,
                                                   connection_use::own);
   session opened(core, std::move(slot));
   co_await core->admit();
   core->cancel_admission();
-  if (self->is_closed()) throw std::system_error(make_error_code(io::errc::closed), client_name);
+  if (self->is_closed()) throw std::system_error(make_error_code(io::errc::closed), class_name);
   co_return opened;
 }
 
@@ -211,7 +211,8 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
 void client_core::unsubscribe(const message_queue& queue) noexcept {
   if (!messages_.remove(queue) || !has_push_ || !is_ready()) return;
   try {
-    append_own(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", queue.channel());
+    append_internal_command(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE",
+                            queue.channel());
   } catch (const std::exception&) {
     return;  // without memory the server keeps sending messages, which nobody gets
   }
@@ -236,25 +237,25 @@ void client_core::begin_step(login_step step) {
   const std::string_view user = options_.user.empty() ? "default" : std::string_view(options_.user);
   switch (step) {
     case login_step::hello:
-      if (options_.password.empty()) return append_own(&login_, "HELLO", "3");
-      return append_own(&login_, "HELLO", "3", "AUTH", user, options_.password);
+      if (options_.password.empty()) return append_internal_command(&login_, "HELLO", "3");
+      return append_internal_command(&login_, "HELLO", "3", "AUTH", user, options_.password);
     case login_step::authenticate:
       if (options_.password.empty()) return begin_step(login_step::name);
-      if (options_.user.empty()) return append_own(&login_, "AUTH", options_.password);
-      return append_own(&login_, "AUTH", user, options_.password);
+      if (options_.user.empty()) return append_internal_command(&login_, "AUTH", options_.password);
+      return append_internal_command(&login_, "AUTH", user, options_.password);
     case login_step::name:
       if (options_.name.empty()) return begin_step(login_step::select);
-      return append_own(&login_, "CLIENT", "SETNAME", options_.name);
+      return append_internal_command(&login_, "CLIENT", "SETNAME", options_.name);
     case login_step::select:
       if (options_.database == 0) return begin_step(login_step::track);
-      return append_own(&login_, "SELECT", options_.database);
+      return append_internal_command(&login_, "SELECT", options_.database);
     case login_step::track:
       if (cache_ == nullptr) return begin_step(login_step::done);
       if (!has_push_) return finish_login(no_messages("client-side caching needs Redis 6"));
-      return append_own(&login_, "CLIENT", "TRACKING", "ON", "OPTIN");
+      return append_internal_command(&login_, "CLIENT", "TRACKING", "ON", "OPTIN");
     case login_step::done:
       messages_.begin_connection([this](std::string_view channel, bool is_pattern) {
-        append_own(&renewal_, is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", channel);
+        append_internal_command(&renewal_, is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", channel);
       });
       return finish_login(nullptr);
   }
@@ -285,7 +286,7 @@ void client_core::ping() {
   // commands cannot tell: the server's configuration may rename them.
   if (use_ == connection_use::own) return;
   may_wait_ = false;
-  append_own(nullptr, "PING");
+  append_internal_command(nullptr, "PING");
 }
 
 // --- Replies ---

@@ -160,7 +160,7 @@ class client_core final : public engines::detail::pipeline {
     std::uint64_t last_ = 0;
   };
 
-  /// A step of the login.
+  /// The reply to one step of the login, such as HELLO or SELECT; continues the login.
   class login_reply final : public expected_reply {
    public:
     explicit login_reply(client_core& core) noexcept : core_(core) {}
@@ -170,7 +170,7 @@ class client_core final : public engines::detail::pipeline {
    private:
     client_core& core_;
   };
-  /// A change of subscriptions that a message confirms, for which nobody waits.
+  /// The confirmation, by a message, of a change of subscriptions for which no caller waits.
   class unawaited_confirmation final : public expected_reply {
    public:
     void complete(std::string_view) noexcept override {}
@@ -233,10 +233,11 @@ class client_core final : public engines::detail::pipeline {
   void begin_step(login_step step);
   /// Appends a command of the client itself.
   template <class... Arguments>
-  void append_own(expected_reply* reply, std::string_view name, const Arguments&... arguments) {
+  void append_internal_command(expected_reply* reply, std::string_view name,
+                               const Arguments&... arguments) {
     const std::uint64_t begin_position = position();
     write_command(output(), name, arguments...);
-    enter_own(reply, begin_position);
+    enter_internal_request(reply, begin_position);
   }
 
   const client_options options_;
@@ -272,7 +273,8 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
     core.cancel_admission();
     throw;
   }
-  for (std::size_t left = prefix_count; left > 0; --left) core.enter_own(prefix_reply, position);
+  for (std::size_t left = prefix_count; left > 0; --left)
+    core.enter_internal_request(prefix_reply, position);
   last_ = core.enter(&reply, position);
   first_ = last_ - prefix_count;
   ++core.commands_;

@@ -11,16 +11,22 @@
 namespace gyre::redis::detail {
 
 enum class command_rule : std::uint8_t {
-  shared,        ///< the command may share the connection
-  own,           ///< changes the state of the connection, such as SELECT and WATCH
-  waiting,       ///< may wait in the server, such as BLPOP: as `own`, and the reply may come late
-  refused,       ///< the command would change the protocol, such as MONITOR
-  by_arguments,  ///< depends on the arguments: see rule_of_written()
+  /// The command may share the connection.
+  shared,
+  /// The command needs a connection of its own, because it changes the connection's state, as
+  /// SELECT and WATCH do.
+  own,
+  /// The command may wait in the server, as BLPOP does: like `own`, and the reply may come late.
+  waiting,
+  /// The command would change the protocol, as MONITOR does.
+  refused,
+  /// The rule depends on the arguments: see rule_of_written().
+  by_arguments,
 };
 
-/// The rule of a command by its name, in any case.
+/// Returns the rule of a command by its name, in any case.
 command_rule rule_of_name(std::string_view name) noexcept;
-/// The rule of a complete command, as it is sent; never by_arguments.
+/// Returns the rule of a complete command, as it is sent; never by_arguments.
 command_rule rule_of_written(std::string_view command) noexcept;
 
 template <class Command>

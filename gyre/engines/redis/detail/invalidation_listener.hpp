@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// invalidation_listener: is told which keys of Redis have changed.
+// invalidation_listener: receives the keys of Redis that have changed.
 #pragma once
 
 #include <gyre/engines/redis/reply_cursor.hpp>
@@ -14,7 +14,7 @@ class invalidation_listener {
 
   /// `keys`: the array of keys that the server has sent, or null for all keys.
   virtual void invalidate(reply_cursor keys) noexcept = 0;
-  /// The connection has ended, so that changes are told no more.
+  /// Called when the connection has ended, after which the server reports no changes.
   virtual void clear() noexcept = 0;
 };
 

@@ -25,10 +25,11 @@ class message_dispatcher {
   void add(const std::shared_ptr<message_queue>& queue);
   /// Returns whether the queue was the last one of its channel.
   bool remove(const message_queue& queue) noexcept;
-  /// Gives a message to the queues it is for; false if it is no message of a channel.
+  /// Adds a message to the queues of its channel. Returns false if it is not a message of a
+  /// channel.
   bool deliver(reply_cursor message) noexcept;
-  /// A connection has begun: all queues have a gap. Calls `subscribe(channel, is_pattern)` for each
-  /// channel; end_renewal() takes the replies, in the same order.
+  /// Called when a connection has begun: notes a gap in all queues, and calls `subscribe(channel,
+  /// is_pattern)` for each channel; end_renewal() takes the replies, in the same order.
   template <class Subscribe>
   void begin_connection(Subscribe subscribe) {
     renewals_.clear();
@@ -40,8 +41,8 @@ class message_dispatcher {
       }
     }
   }
-  /// The server has confirmed the next channel of begin_connection(). With an error it has refused
-  /// the channel: the queues that the channel had then end with the error.
+  /// Called when the server has confirmed or refused the next channel of begin_connection().
+  /// `refusal`: null, or the error with which the queues of the channel end.
   void end_renewal(const std::exception_ptr& refusal) noexcept;
   /// Ends all queues, because the client was closed.
   void end() noexcept;

@@ -12,9 +12,9 @@ using parse_result = std::expected<std::optional<parsed_node>, errc>;
 
 constexpr std::string_view line_end = "\r\n";
 // The limit of one-line texts and big numbers. The server cuts the texts of errors much earlier.
-constexpr std::size_t max_line = 64 * 1024;
+constexpr std::size_t max_line_size = 64 * 1024;
 // The limit of a line with a real number, in bytes.
-constexpr std::size_t max_real_line = 64;
+constexpr std::size_t max_real_line_size = 64;
 
 /// A line with a number, after its first byte.
 struct number_line {
@@ -65,9 +65,10 @@ bool is_real(std::string_view text) noexcept {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-// A node of one line, which is no number and no length.
+// Parses a node of one line that is neither a number nor a length: a simple string, an error, a
+// real or a big number.
 parse_result parse_line(std::string_view bytes) noexcept {
-  const std::size_t limit = bytes.front() == ',' ? max_real_line : max_line;
+  const std::size_t limit = bytes.front() == ',' ? max_real_line_size : max_line_size;
   const std::size_t line_size = bytes.substr(0, limit).find(line_end);
   if (line_size == std::string_view::npos) {
     if (bytes.size() >= limit) return std::unexpected(errc::bad_reply);
@@ -90,7 +91,7 @@ parse_result parse_line(std::string_view bytes) noexcept {
   }
 }
 
-// A node whose only form is `line`: null, true or false.
+// Parses a node whose only form is `line`: null, true or false.
 parse_result parse_word(std::string_view bytes, std::string_view line) noexcept {
   if (!line.starts_with(bytes.substr(0, line.size()))) return std::unexpected(errc::bad_reply);
   if (bytes.size() < line.size()) return std::nullopt;
@@ -108,7 +109,7 @@ parse_result parse_boolean(std::string_view bytes) noexcept {
   return result;
 }
 
-// A text of a stated length, whose first line is `header`.
+// Parses a text of a stated length, whose first line is `header`.
 parse_result parse_text(std::string_view bytes, const number_line& header,
                         std::size_t max_size) noexcept {
   if (static_cast<std::uint64_t>(header.number) > max_size) {
@@ -130,7 +131,8 @@ parse_result parse_text(std::string_view bytes, const number_line& header,
   return node;
 }
 
-// The header of values, of which it has the number.
+// Parses the header of an aggregate (array, set, map, push or attribute), which states the number
+// of its elements.
 parse_result parse_header(char first, const number_line& header, std::size_t max_size) noexcept {
   if (static_cast<std::uint64_t>(header.number) > max_size) {
     return std::unexpected(errc::reply_too_large);

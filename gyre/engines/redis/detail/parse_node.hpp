@@ -16,11 +16,11 @@ namespace gyre::redis::detail {
 /// A node, with the bytes that it takes without the values that follow it.
 struct parsed_node : reply_node {
   std::size_t size = 0;
-  bool is_attribute = false;  // a map that is no value: the value follows it
+  bool is_attribute = false;  // a map that is not a value: the value follows it
 };
 
-/// The node at the front of `bytes`; none while not all of its bytes are there. Errors: bad_reply;
-/// reply_too_large for a text of more than `max_size` bytes, or as many values.
+/// Parses the node at the front of `bytes`; std::nullopt while not all of its bytes are there.
+/// Errors: bad_reply; reply_too_large for a text of more than `max_size` bytes, or as many values.
 std::expected<std::optional<parsed_node>, errc> parse_node(std::string_view bytes,
                                                            std::size_t max_size) noexcept;
 

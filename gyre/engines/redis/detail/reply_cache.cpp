@@ -35,12 +35,12 @@ std::string_view key_of(std::string_view command) noexcept {
   return arguments.next().value_or("");
 }
 
-/// A reply as it came, which is kept if it is no error.
+/// A reply as it came, which is kept unless it is an error.
 class cached_reply final : public awaited_reply {
  public:
   cached_reply(reply_cache& cache, std::string_view command,
-               const queued_replies& permission) noexcept
-      : cache_(cache), command_(command), permission_(permission) {}
+               const queued_replies& caching_reply) noexcept
+      : cache_(cache), command_(command), caching_reply_(caching_reply) {}
 
   reply_cache::reply_bytes take() {
     if (error()) std::rethrow_exception(error());
@@ -51,14 +51,14 @@ class cached_reply final : public awaited_reply {
   void read(std::string_view bytes) override {
     bytes_ = std::make_shared<const std::string>(bytes);
     const bool is_error = reply_cursor(bytes).peek().kind == reply_kind::error;
-    if (!is_error && permission_.error() == nullptr) {
+    if (!is_error && caching_reply_.error() == nullptr) {
       cache_.store(key_of(command_), command_, bytes_);
     }
   }
 
   reply_cache& cache_;
   const std::string_view command_;
-  const queued_replies& permission_;
+  const queued_replies& caching_reply_;
   reply_cache::reply_bytes bytes_;
 };
 
@@ -149,15 +149,15 @@ task<reply_cache::reply_bytes> reply_cache::send(std::shared_ptr<reply_cache> se
       task<> admission = core->admit();
       co_await std::move(admission);
     }
-    queued_replies permission;
-    cached_reply reply(*self, command, permission);
+    queued_replies caching_reply;
+    cached_reply reply(*self, command, caching_reply);
     const client_core::request_in_flight request(
         *core, reply,
         [&](io::buffer& output) {
           write_command(output, "CLIENT", "CACHING", "YES");
           output.append(std::string_view(command));
         },
-        &permission, 1);
+        &caching_reply, 1);
     co_await reply.wait();
     if (reply.result() == awaited_reply::outcome::complete) co_return reply.take();
     core->prepare_retry(reply, attempts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reply_cache: the memory of a cached client of Redis.
+// reply_cache: the memory of a cached Redis client.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -46,7 +46,7 @@ class reply_cache final : public invalidation_listener,
   template <class T, class Command>
   static task<T> read(std::shared_ptr<reply_cache> self, client_core::shared core, Command command);
 
-  /// Keeps a reply that is no error.
+  /// Keeps a reply, unless it is an error.
   void store(std::string_view key, std::string_view command, reply_bytes reply);
   void invalidate(reply_cursor keys) noexcept override;
   void clear() noexcept override { replies_.clear(); }

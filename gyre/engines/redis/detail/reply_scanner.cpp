@@ -29,7 +29,7 @@ std::expected<std::optional<std::size_t>, errc> reply_scanner::scan(
     scanned_ += found.size;
     if (scanned_ > max_size_) return std::unexpected(errc::reply_too_large);
     if (found.children() > 0) {
-      // An attribute or a push of the server within a value is none of its values.
+      // An attribute or a push of the server within a value does not count as one of its values.
       if (depth_ == max_depth) return std::unexpected(errc::bad_reply);
       levels_[depth_++] = {found.children(), found.is_attribute};
     } else if (!found.is_attribute && note_value()) {

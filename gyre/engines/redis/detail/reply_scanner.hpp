@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reply_scanner: finds the end of a reply of Redis, without I/O.
+// reply_scanner: finds the end of a Redis reply, without I/O.
 #pragma once
 
 #include <gyre/engines/redis/error.hpp>
