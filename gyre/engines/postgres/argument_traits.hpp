@@ -68,7 +68,7 @@ concept text_argument =
 template <class T>
 concept bytes_argument =
     !text_argument<T> && std::convertible_to<const T&, std::span<const std::byte>>;
-// A bool is no number in PostgreSQL, and a char could be a text.
+// A bool is not a number in PostgreSQL, and a char could be a text.
 template <class T>
 concept integer_value = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
                         !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&

@@ -29,7 +29,7 @@ void argument_writer::write_null() {
 
 void argument_writer::write_text(std::string_view text) {
   switch (target_) {
-    case write_target::parameter: return append_sized(std::as_bytes(std::span(text)));
+    case write_target::parameter: return append_length_prefixed(std::as_bytes(std::span(text)));
     case write_target::text_element: begin_text_element(); return append_quoted(text);
     case write_target::binary_field:
     case write_target::element: return append_text_in_binary(text);
@@ -42,11 +42,11 @@ void argument_writer::write_binary(std::span<const std::byte> bytes) {
     return;
   }
   set_format(binary_format);
-  append_sized(bytes);
+  append_length_prefixed(bytes);
 }
 
 void argument_writer::append_text_in_binary(std::string_view text) {
-  if (detail::is_text_type(type_)) return append_sized(std::as_bytes(std::span(text)));
+  if (detail::is_text_type(type_)) return append_length_prefixed(std::as_bytes(std::span(text)));
   const std::size_t position = output_.size();
   output_.append(std::int32_t{0});
   bool is_written = false;
@@ -66,7 +66,7 @@ void argument_writer::append_text_in_binary(std::string_view text) {
   if (target_ == write_target::binary_field) throw_unsupported("a text");
 }
 
-void argument_writer::append_sized(std::span<const std::byte> bytes) {
+void argument_writer::append_length_prefixed(std::span<const std::byte> bytes) {
   const std::size_t position = output_.size();
   output_.append(std::int32_t{0});
   output_.append(bytes);

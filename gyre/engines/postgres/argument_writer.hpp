@@ -15,9 +15,9 @@
 
 namespace gyre::postgres {
 
-/// Takes one value for a parameter, or for a column of a COPY. The server has told its type; the
-/// value can be written in that type's binary format, or as the text that one would write in a
-/// quoted literal.
+/// Takes one value for a parameter, or for a column of a COPY. The server has reported the type of
+/// the parameter; the value can be written in that type's binary format, or as the text that one
+/// would write in a quoted literal.
 ///
 /// Errors: std::system_error (errc::out_of_range, unsupported_type), which name the argument;
 /// std::bad_alloc.
@@ -41,7 +41,7 @@ class argument_writer {
     write_binary(std::span<const std::byte>(bytes));
   }
 
-  // --- If the value is none of the type ---
+  // --- Errors of values that do not fit the type ---
 
   [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view value) const;
   /// `name`: the C++ type's, such as "a bool".
@@ -87,7 +87,7 @@ class argument_writer {
   argument_writer begin_text_array();
   void end_text_array(const argument_writer& elements);
 
-  void append_sized(std::span<const std::byte> bytes);
+  void append_length_prefixed(std::span<const std::byte> bytes);
   void append_text_in_binary(std::string_view text);
   void append_quoted(std::string_view text);
   void begin_text_element();

@@ -194,7 +194,7 @@ client_options client_options::parse(std::string_view url) {
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   std::string_view authority = rest.substr(0, slash);
   if (slash < rest.size()) options.database = decode(rest.substr(slash + 1), "database");
-  // Passwords often have a '@' that somebody forgot to encode.
+  // Passwords often have a '@' that was not encoded.
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
     const std::string_view credentials = authority.substr(0, at);
     authority.remove_prefix(at + 1);

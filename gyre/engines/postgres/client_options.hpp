@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_options: the settings and counters of a client of PostgreSQL.
+// client_options: the settings and counters of a PostgreSQL client.
 //
 //     auto options = gyre::postgres::client_options::parse(
 //         "postgresql://app:secret@db.example.org/shop?sslmode=verify-full");
@@ -22,8 +22,8 @@
 
 namespace gyre::postgres {
 
-/// Whether a connection is encrypted. There is no mode that falls back to plain text, as somebody
-/// between client and server could choose it.
+/// Whether a connection is encrypted. There is no mode that falls back to plain text, as an
+/// attacker between client and server could choose it.
 enum class encryption {
   off,
   require,      ///< encrypted, and the server's certificate is not verified
@@ -81,8 +81,8 @@ struct client_options {
   postgres::channel_binding channel_binding = channel_binding::prefer;
   /// The certificates; none: the system's for verify_full.
   std::optional<tls::tls_context> tls = std::nullopt;
-  /// Whether the password may be sent as it is, or as MD5, if the server asks for that. A server
-  /// that somebody else runs would learn it.
+  /// Whether the password may be sent as it is, or as MD5, if the server asks for that. An
+  /// attacker's server would learn it.
   bool allows_cleartext_password = false;
   bool allows_md5_password = false;
 

@@ -104,7 +104,7 @@ Duration read_time(const column_value& value, const count_since_epoch& time) {
   if (time.which == kind::finite) {
     converted = from_microseconds<Duration>(std::chrono::microseconds(time.count));
   }
-  // The infinities' representations are no finite times.
+  // The representations of the infinities are not finite times.
   if (!converted || *converted == Duration::max() || *converted == Duration::min()) {
     value.throw_out_of_range("a time that the C++ type cannot represent exactly");
   }

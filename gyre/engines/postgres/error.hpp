@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// errc, server_error: errors of the client of PostgreSQL, and of the server by their SQLSTATE.
+// errc, server_error: errors of the PostgreSQL client, and of the server by their SQLSTATE.
 //
 //     try {
 //       co_await db.execute("insert into account (email) values ($1)", email);
@@ -39,14 +39,14 @@ enum class errc {
   null_value = 19,       ///< the value is NULL, and the type no std::optional
   malformed_value = 20,  ///< bytes of a column that are no value of its type
   column_count = 21,     ///< the row type has more or fewer columns than the result
-  no_rows = 22,          ///< there is no row, where one was asked for
-  too_many_rows = 23,    ///< there are more rows than the one that was asked for
+  no_rows = 22,          ///< the result has no row, and the call needs one
+  too_many_rows = 23,    ///< the result has several rows, and the call needs one
   result_too_large = 24,     ///< a result beyond `max_result`; std::errc::message_size
   statement_timeout = 25,    ///< the server stopped it after its `timeout`; std::errc::timed_out
   transaction_ended = 26,    ///< the transaction was used after its end
   transaction_aborted = 27,  ///< an earlier error was ignored: the server rolled it back
   commit_unknown = 28,  ///< the reply to COMMIT was lost: the transaction may be committed or not
-  not_a_copy = 29,      ///< a COPY was asked for, and the statement is none
+  not_a_copy = 29,      ///< the statement is not the COPY that the call requires
 
   // Errors of the server, by SQLSTATE.
   server = 64,                  ///< any that is not named below; see server_error::sqlstate()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// interval: a span of PostgreSQL's calendar: months, days and time, which are no multiples of each
+// interval: a span of PostgreSQL's calendar: months, days and time, which are not multiples of each
 // other.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// notification: a message of NOTIFY that a subscription has received.
+// notification: a NOTIFY message that a subscription has received.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gyre::postgres {
 
-/// A message of NOTIFY.
+/// A NOTIFY message.
 struct notification {
   std::string channel;
   std::string payload;

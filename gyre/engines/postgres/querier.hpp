@@ -152,7 +152,7 @@ class querier {
   ///
   /// Values are sent in the binary format of their columns, so that only types that argument_traits
   /// list for the column's type can be copied.
-  /// Lifetime: rows that are no temporary must outlive the call.
+  /// Lifetime: rows that are not temporaries must outlive the call.
   template <class Rows>
     requires detail::rows_to_copy<Rows>
   task<std::uint64_t> copy_rows(std::string target, Rows&& rows) {

@@ -25,7 +25,7 @@
 
 namespace gyre::postgres {
 
-/// The members of a class in the order of the columns, for classes that are no plain structs:
+/// The members of a class in the order of the columns, for classes that are not plain structs:
 ///
 ///     template <>
 ///     inline constexpr auto gyre::postgres::row_members<account> =

@@ -20,9 +20,9 @@ namespace gyre::postgres {
 /// Options of a statement.
 struct statement_options {
   /// The limit of the call's time: waiting for a connection, the server's work, and the result. The
-  /// server is told, too (statement_timeout), so that it stops even if the client is gone. Unset:
-  /// the limit of client_options; duration::max(): no limit. With a limit, the server executes the
-  /// statement in a transaction block, which VACUUM and the like refuse.
+  /// server applies it, too (statement_timeout), so that the statement stops even if the client is
+  /// gone. Unset: the limit of client_options; duration::max(): no limit. With a limit, the server
+  /// executes the statement in a transaction block, which VACUUM and the like refuse.
   std::optional<duration> timeout = std::nullopt;
   /// The limit of a result's rows, in bytes as they come; beyond it the call fails with
   /// errc::result_too_large. Unset: the limit of client_options.
@@ -35,7 +35,8 @@ struct statement_options {
   bool is_idempotent = false;
 };
 
-/// A statement, with its parameters written as $1, $2 …; made of a text where a function takes one.
+/// A statement, with its parameters written as $1, $2 …; converted from a text where a function
+/// takes a statement.
 ///
 /// Lifetime: refers to its text, unless that is a temporary std::string, which it keeps.
 class statement {

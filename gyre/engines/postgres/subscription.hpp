@@ -26,8 +26,8 @@ class notification_queue;
 }  // namespace detail
 
 /// The notifications of a channel since it was made by client::listen(). It lasts over connections:
-/// the client connects and listens again, and then gives a notification that tells of a gap, as the
-/// server keeps none.
+/// the client connects and listens again, and then gives a notification that reports a gap, because
+/// the server keeps no notifications.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
 /// Lifetime: independent of the client. A subscription must not be moved or destroyed while a
@@ -39,11 +39,12 @@ class subscription {
   subscription() noexcept = default;
   subscription(subscription&&) noexcept = default;
   subscription& operator=(subscription&& other) noexcept;
-  /// Ends it: the channel's last one tells the server.
+  /// Ends the subscription. With the last one of its channel, the server stops sending
+  /// notifications of the channel.
   ~subscription();
 
-  /// Waits for the next notification, in the order in which the server sent them; nothing after the
-  /// client was closed.
+  /// Waits for the next notification, in the order in which the server sent them; returns
+  /// std::nullopt after the client was closed.
   [[nodiscard]] task<std::optional<notification>> next();
   /// Returns the next notification, if one has come.
   [[nodiscard]] std::optional<notification> try_next();

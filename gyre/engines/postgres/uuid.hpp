@@ -25,8 +25,8 @@ class uuid {
   /// Reads a text as parse() does. Throws std::invalid_argument.
   explicit uuid(std::string_view text);
 
-  /// Reads 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by '-'; nothing for
-  /// other texts.
+  /// Reads 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by '-'; returns
+  /// std::nullopt for other texts.
   [[nodiscard]] static std::optional<uuid> parse(std::string_view text) noexcept;
   /// Returns the text in lower case.
   [[nodiscard]] std::string to_string() const;

@@ -33,7 +33,7 @@ namespace gyre::work {
 /// body, which rolls back; those of postgres::querier.
 [[nodiscard]] task<bool> once(postgres::transaction& tx, std::string key);
 /// As once() for each of many keys, with one statement; the result has an element for each key, in
-/// their order. Of equal keys the first may get true.
+/// their order. Among equal keys only the first may get true.
 [[nodiscard]] task<std::vector<bool>> once(postgres::transaction& tx,
                                            std::vector<std::string> keys);
 

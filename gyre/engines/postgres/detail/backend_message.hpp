@@ -51,12 +51,12 @@ enum class connection_phase : std::uint8_t {
   ready,
 };
 
-/// Consumes the message at the front of `input`; none: the rest of it has not come. `body` lives as
-/// long as the bytes of `input`.
+/// Consumes the message at the front of `input`; returns std::nullopt while its rest has not come.
+/// `body` lives as long as the bytes of `input`.
 ///
 /// Errors: errc::bad_message for a kind that may not come, or a length that the kind cannot have;
 /// errc::message_too_large for a body above `max_size`. Both are noticed by the first five bytes,
-/// so that nobody waits for, or keeps, what a hostile length announces.
+/// so that the client neither waits for nor stores what a hostile length announces.
 /// Complexity: looks at five bytes, however large the message is, and however often it is called.
 std::expected<std::optional<backend_message>, errc> take_message(io::input& input,
                                                                  connection_phase phase,

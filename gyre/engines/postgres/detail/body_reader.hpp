@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// body_reader: reads the fields of a message of PostgreSQL, and never beyond its end.
+// body_reader: reads the fields of a PostgreSQL message, and never beyond its end.
 #pragma once
 
 #include <gyre/base/endian.hpp>
@@ -20,9 +20,9 @@ class body_reader {
  public:
   explicit body_reader(std::span<const std::byte> body) noexcept : left_(body) {}
 
-  bool is_good() const noexcept { return good_; }
+  bool is_good() const noexcept { return is_good_; }
   /// Whether all bytes were read, and no more than those.
-  bool is_complete() const noexcept { return good_ && left_.empty(); }
+  bool is_complete() const noexcept { return is_good_ && left_.empty(); }
   std::span<const std::byte> left() const noexcept { return left_; }
 
   template <std::integral T>
@@ -62,13 +62,13 @@ class body_reader {
 
  private:
   int fail() noexcept {
-    good_ = false;
+    is_good_ = false;
     left_ = {};
     return 0;
   }
 
   std::span<const std::byte> left_;
-  bool good_ = true;
+  bool is_good_ = true;
 };
 
 }  // namespace gyre::postgres::detail

@@ -22,13 +22,13 @@
 namespace gyre::postgres::detail {
 namespace {
 
-constexpr const char* client_name = "gyre::postgres::client";
+constexpr const char* class_name = "gyre::postgres::client";
 // Times that a statement is sent, or prepared, over a connection that may have been lost.
 constexpr std::size_t max_uses = 3;
 
 void check(const client_options& options) {
   const auto refuse = [](const char* problem) {
-    throw std::invalid_argument(std::string(client_name) + ": " + problem);
+    throw std::invalid_argument(std::string(class_name) + ": " + problem);
   };
   if (options.user.empty()) refuse("the user is missing");
   if (options.max_shared == 0) refuse("max_shared must be at least 1");
@@ -99,7 +99,7 @@ client_core::~client_core() { close(); }
 
 connection_options client_core::options_of_connection() const {
   connection_options made;
-  made.name = client_name;
+  made.name = class_name;
   made.login = login_;
   made.database = options_.database;
   made.parameters = options_.settings;
@@ -162,7 +162,7 @@ void client_core::close() noexcept {
 void client_core::require_open() const {
   if (!is_closed_) return;
   throw std::system_error(make_error_code(io::errc::not_open),
-                          std::string(client_name) + ' ' + options_.server.to_string());
+                          std::string(class_name) + ' ' + options_.server.to_string());
 }
 
 // --- Shared connections ---
@@ -218,7 +218,7 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
       try {
         prepared = co_await std::move(preparing);
       } catch (const std::system_error& error) {
-        // To prepare a statement changes nothing, so that it can be repeated.
+        // A preparation changes nothing, so it can be repeated.
         if (error.code() != errc::connection_lost || uses == max_uses) throw;
         was_lost = true;
       }
@@ -240,12 +240,12 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
     }
     statement_reply reply(*core, &rows, max_result_of(text));
     std::string limit_statement;
-    std::string_view before;
+    std::string_view prefix;
     if (text.options().timeout) {
       try {
         const duration left = has_limit ? duration(limit - (loop_.now() - begin)) : limit;
         limit_statement = limit_text(server_limit(left));
-        before = limit_statement;
+        prefix = limit_statement;
       } catch (...) {
         core->cancel_admission();
         throw;
@@ -253,7 +253,7 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
     }
     core->execute(reply, *prepared,
                   [&](io::buffer& output) { arguments.write(output, prepared->parameters()); },
-                  {.prefix = std::span<const std::string_view>(&before, before.empty() ? 0 : 1)});
+                  {.prefix = std::span<const std::string_view>(&prefix, prefix.empty() ? 0 : 1)});
     ++counts_.statements;
     co_await reply.wait();
     const bool may_repeat =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_core: the connections of a client of PostgreSQL.
+// client_core: the connections of a PostgreSQL client.
 #pragma once
 
 #include <gyre/base/detail/splitmix64.hpp>
@@ -71,7 +71,7 @@ class client_core final : public query_runner, public std::enable_shared_from_th
 
   task<std::uint64_t> run_shared(const statement& text, const argument_list& arguments,
                                  row_sink& rows, duration limit);
-  /// The shared connection with the fewest statements in flight.
+  /// Returns the shared connection with the fewest statements in flight.
   std::shared_ptr<connection_core> choose_shared();
   void add_shared();
 

@@ -26,7 +26,8 @@ constexpr std::size_t largest_max_message = std::size_t{1} << 30;
 constexpr std::size_t max_settings = 64;
 // The pipeline itself refuses to log in again for a second.
 constexpr std::chrono::milliseconds least_retry_delay{1100};
-// A preparation changes nothing, so that it is repeated when a connection is lost.
+// The maximum number of attempts to prepare a statement. A preparation changes nothing, so it can
+// be repeated after the connection was lost.
 constexpr int max_preparations = 3;
 
 void check(const net::host_port& server, const connection_options& options) {
@@ -146,7 +147,9 @@ class connection_core::preparation final : public statement_request {
   /// preparation, which may wait for the lock of a table.
   class waiter {
    public:
-    explicit waiter(preparation& awaited) noexcept : awaited_(awaited) { ++awaited_.waiters_; }
+    explicit waiter(preparation& awaited_preparation) noexcept : awaited_(awaited_preparation) {
+      ++awaited_.waiters_;
+    }
     waiter& operator=(waiter&&) = delete;
     ~waiter() {
       if (--awaited_.waiters_ == 0 && !awaited_.done_.is_set()) awaited_.cancel();
@@ -332,7 +335,7 @@ void connection_core::start_flight(statement_request& request, std::size_t prefi
 template <class Write>
 void connection_core::append_unadmitted(statement_request& request, Write write) {
   const std::uint64_t begin_position = write_request(write);
-  start_flight(request, 0, enter_own(&request, begin_position));
+  start_flight(request, 0, enter_internal_request(&request, begin_position));
 }
 
 void connection_core::execute_portal(statement_request& request, std::string_view portal,
@@ -354,7 +357,7 @@ void connection_core::query(statement_request& request, std::string_view script)
   append(request, 0, [&](message_writer& writer) { writer.query(script); });
 }
 
-void connection_core::append_own(std::string_view script) {
+void connection_core::append_internal_script(std::string_view script) {
   append_unadmitted(*own_request_, [&](message_writer& writer) { writer.query(script); });
 }
 

@@ -3,7 +3,7 @@
 // those that it keeps prepared.
 //
 // Each request ends with a Sync, so that an error concerns one caller, and each reply with
-// ReadyForQuery. A statement that nobody waits for is cancelled by CancelRequest:
+// ReadyForQuery. A statement without a waiting caller is cancelled by CancelRequest:
 //
 // | state   | first in flight is unwanted | delay over (1) | no request left | request's end (2) |
 // |---------|-----------------------------|----------------|-----------------|-------------------|
@@ -13,7 +13,8 @@
 // | sent    | -                           | -              | sent            | none (3)          |
 //
 // 1. Sent only if all requests in flight are unwanted, as the server cancels the statement that it
-//    executes when the signal comes. Else due: the requests of others get their replies first.
+//    executes when the signal comes. Else due: the requests of other callers get their replies
+//    first.
 // 2. The server has closed the connection of the cancel request, so that its signal is on its way,
 //    and comes before any request that is sent later.
 // 3. Unfenced when no unwanted request is left. If that takes longer than `cancel_timeout`, or the
@@ -80,16 +81,17 @@ class connection_core final : public engines::detail::pipeline {
                   const connection_options& options);
   ~connection_core() override;
 
-  /// The number of the present connection, from 1; zero: no login is done. A session compares it,
-  /// so that it never continues on another connection.
+  /// Returns the number of the present connection, counted from 1; 0 until the login has succeeded.
+  /// A session compares the number, so that the session never continues on another connection.
   std::uint64_t connection_number() const noexcept { return is_ready() ? logins_ : 0; }
   /// Returns the status of the last reply.
   transaction_status status() const noexcept { return status_; }
   /// Whether new requests wait until an unwanted one has ended.
   bool is_fenced() const noexcept { return cancel_ != cancel_state::none; }
-  /// A setting that the server reports, such as "server_version"; empty: it has not.
+  /// Returns a setting that the server reports, such as "server_version"; empty if it has not
+  /// reported it.
   std::string_view parameter(std::string_view name) const noexcept;
-  /// Stays connected although nobody calls; after a refused login it tries again, every
+  /// Stays connected even without calls; after a refused login it tries again, every
   /// connection_options::longest_delay or second.
   void set_needed(bool is_needed) noexcept { is_needed_ = is_needed; }
   void connect_if_needed() {
@@ -101,9 +103,9 @@ class connection_core final : public engines::detail::pipeline {
   /// Returns null if the present connection has not prepared the statement, or has dropped it.
   /// Counts as a use.
   shared_statement find_prepared(std::string_view text) noexcept { return statements_.find(text); }
-  /// Finds it, or prepares it; calls for the same text wait for one preparation. Hold the result
-  /// until it was executed, so that it is not dropped. Errors: server_error; those of admit();
-  /// errc::connection_lost.
+  /// Finds or prepares a statement; calls for the same text wait for one preparation. Hold the
+  /// result until the statement was executed, so that the statement is not dropped. Errors:
+  /// server_error; those of admit(); errc::connection_lost.
   static task<shared_statement> prepare(shared self, std::string_view text);
   /// Drops a statement, for example because of is_stale().
   void forget_prepared(const prepared_statement& statement);
@@ -134,7 +136,7 @@ class connection_core final : public engines::detail::pipeline {
   /// Executes one or more statements without parameters ("simple query"). Rows come as text.
   void query(statement_request& request, std::string_view script);
   /// Without an admission, for connection_observer::on_login(). An error ends the connection.
-  void append_own(std::string_view script);
+  void append_internal_script(std::string_view script);
 
   /// Nobody waits for the request any more: its reply is dropped, and the statement is cancelled if
   /// it runs on. No effect unless it is in flight.
@@ -248,7 +250,7 @@ class connection_core final : public engines::detail::pipeline {
   copy_state copy_ = copy_state::none;  // the COPY of the first request in flight
   // The request that is a batch without its Sync, which is the last one in flight.
   const statement_request* open_batch_ = nullptr;
-  std::size_t wanted_ = 0;  // requests in flight that somebody waits for
+  std::size_t wanted_ = 0;  // requests in flight for which a caller waits
   cancel_state cancel_ = cancel_state::none;
   timer cancel_timer_;
   timer retry_timer_;  // runs after a refused login

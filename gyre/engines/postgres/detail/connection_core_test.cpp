@@ -435,7 +435,7 @@ TEST_F(PostgresConnection, NoticesStaleStatements) {
 struct told_messages final : connection_observer {
   void on_login(connection_core& connection) override {
     ++logins;
-    connection.append_own("listen news");
+    connection.append_internal_script("listen news");
   }
   void on_notification(std::string_view channel, std::string_view payload,
                        std::int32_t process) noexcept override {
@@ -493,7 +493,9 @@ TEST_F(PostgresConnection, LogsInAgainIfItIsNeeded) {
 TEST_F(PostgresConnection, EndsWhenAScriptOfItsOwnFails) {
   run([](PostgresConnection& test) -> task<> {
     struct failing_observer final : connection_observer {
-      void on_login(connection_core& connection) override { connection.append_own("listn news"); }
+      void on_login(connection_core& connection) override {
+        connection.append_internal_script("listn news");
+      }
     } observer;
     const auto core = test.connect({.reconnects = false, .observer = &observer});
     const std::string text = co_await message_of(run_statement(core, "select pg_sleep(10)"));

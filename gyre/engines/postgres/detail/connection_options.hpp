@@ -27,15 +27,15 @@ enum class tls_mode : std::uint8_t {
   direct,     ///< TLS from the first byte, with ALPN "postgresql": PostgreSQL 17 and later
 };
 
-/// Whether a login by SCRAM is bound to the server's certificate (SCRAM-SHA-256-PLUS), so that
-/// nobody between can use it.
+/// Whether a login by SCRAM is bound to the server's certificate (SCRAM-SHA-256-PLUS), so that an
+/// attacker between client and server cannot use it.
 enum class channel_binding : std::uint8_t {
   prefer,   ///< binds if TLS is used and the server offers it
   require,  ///< errc::channel_binding_missing otherwise, also for a server that asks no password
   disable,
 };
 
-/// Is told of messages that belong to no statement.
+/// Receives messages that belong to no statement.
 ///
 /// Lifetime: must outlive the connection. Functions are called on the loop, within the connection's
 /// turns; they must not destroy the connection.
@@ -45,8 +45,8 @@ class connection_observer {
   connection_observer& operator=(connection_observer&&) = delete;
   virtual ~connection_observer() = default;
 
-  /// The login is done, and no call is admitted yet: connection_core::append_own() enters scripts
-  /// that the connection needs, such as LISTEN.
+  /// The login is done, and no call is admitted yet: connection_core::append_internal_script()
+  /// enters scripts that the connection needs, such as LISTEN.
   virtual void on_login(connection_core& /*connection*/) {}
   virtual void on_notification(std::string_view /*channel*/, std::string_view /*payload*/,
                                std::int32_t /*process*/) noexcept {}
@@ -63,8 +63,8 @@ struct connection_options {
   tls_mode encryption = tls_mode::off;
   tls::tls_context tls = {};  ///< the context; not empty unless `encryption` is off
   channel_binding binding = channel_binding::prefer;
-  /// Whether a server may ask for MD5, whose proof is as good as the password for whoever reads the
-  /// server's tables, and for the password itself.
+  /// Whether a server may ask for MD5, whose proof is as good as the password for anyone who can
+  /// read the server's tables; and whether it may ask for the password itself.
   bool allow_md5 = false;
   bool allow_cleartext_password = false;
 
@@ -90,15 +90,15 @@ struct connection_options {
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{5};
 
-  /// Limit of the time without a byte while a reply is due; zero: none, because statements may take
-  /// long. Should be longer than `statement_timeout` of the server.
+  /// The longest time without a byte while a reply is due; zero (no limit) by default, because
+  /// statements may take long. Should be longer than `statement_timeout` of the server.
   duration reply_timeout = duration::zero();
   duration ping_interval =
       std::chrono::seconds{30};  ///< the time without a byte until the server is asked
   duration ping_timeout =
       std::chrono::seconds{10};  ///< the time for a reply, also to the steps of a login
-  /// The time for which a statement that nobody waits for may still run, before the server is asked
-  /// to cancel it.
+  /// The time for which a statement without a waiting caller may still run, before the server is
+  /// asked to cancel it.
   duration cancel_delay = std::chrono::milliseconds{20};
   duration cancel_timeout =
       std::chrono::seconds{10};  ///< the time until the connection is given up

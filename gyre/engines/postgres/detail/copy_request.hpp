@@ -56,7 +56,7 @@ class copy_request {
     void on_lost(const std::exception_ptr& error, bool was_sent) noexcept override;
     void on_error(server_message error) noexcept override;
 
-    /// Waits until something has changed.
+    /// Waits for the next change of the state below.
     auto changed() noexcept { return changed_.wait(); }
     bool has_begun() const noexcept { return has_begun_; }
     bool has_error() const noexcept { return server_failure().has_value(); }
@@ -79,7 +79,7 @@ class copy_request {
 
   /// Waits for the end of the reply, and ends the connection's or the transaction's use.
   static task<std::uint64_t> wait_for_end(std::shared_ptr<copy_request> self);
-  /// The connection may be used for other statements.
+  /// Called when the connection may be used for other statements.
   void end() noexcept;
   connection_core& core() const noexcept;
 

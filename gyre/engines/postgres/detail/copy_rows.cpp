@@ -14,7 +14,7 @@ using namespace std::string_view_literals;
 // The signature, flags, and the size of an extension.
 constexpr std::string_view header = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0"sv;
 
-// Returns the begin of the list of columns: a '(' that is not a part of a quoted name.
+// Returns the beginning of the list of columns: a '(' that is not a part of a quoted name.
 std::size_t find_columns(std::string_view target) noexcept {
   bool is_quoted = false;
   for (std::size_t index = 0; index < target.size(); ++index) {
@@ -24,7 +24,8 @@ std::size_t find_columns(std::string_view target) noexcept {
   return target.size();
 }
 
-// A statement that reads the columns, as the server tells types only for such a one.
+// Returns a statement that reads the columns, because the server reports types only for such a
+// statement.
 std::string reading_text(std::string_view target) {
   const std::size_t begin = find_columns(target);
   const std::string_view table = target.substr(0, begin);

@@ -2,7 +2,7 @@
 #include <gyre/engines/postgres/detail/listener.hpp>
 
 #include <gyre/base/detail/splitmix64.hpp>
-#include <gyre/engines/postgres/detail/quoted.hpp>
+#include <gyre/engines/postgres/detail/quote_identifier.hpp>
 #include <gyre/engines/postgres/detail/run_on_core.hpp>
 #include <gyre/engines/postgres/detail/statement_reply.hpp>
 #include <gyre/engines/postgres/error.hpp>
@@ -43,7 +43,7 @@ task<subscription> listener::listen(shared self, std::string channel,
     throw std::invalid_argument(
         "gyre::postgres::client::listen: the name of a channel has 1 to 63 bytes");
   }
-  const std::string script = "listen " + quoted(channel);
+  const std::string script = "listen " + quote_identifier(channel);
   const auto queue = std::make_shared<notification_queue>(std::move(channel), options);
   self->channels_[queue->channel()].push_back(queue);
   subscription made(self, queue);
@@ -80,7 +80,7 @@ void listener::remove(const notification_queue& queue) noexcept {
   if (!found->second.empty()) return;
   try {
     if (core_ != nullptr && core_->is_ready())
-      core_->append_own("unlisten " + quoted(queue.channel()));
+      core_->append_internal_script("unlisten " + quote_identifier(queue.channel()));
   } catch (...) {  // NOLINT: without memory the server keeps sending notifications to nobody
   }
   channels_.erase(found);
@@ -100,10 +100,10 @@ void listener::on_login(connection_core& connection) {
   if (channels_.empty()) return;
   std::string script = "listen " + confirmations_ + ';';
   for (const auto& [channel, queues] : channels_) {
-    script.append("listen ").append(quoted(channel)).append(";");
+    script.append("listen ").append(quote_identifier(channel)).append(";");
   }
-  // A gap is told when nothing more can be missed.
-  connection.append_own(script + "notify " + confirmations_);
+  // A gap is reported when no further notification can be missed.
+  connection.append_internal_script(script + "notify " + confirmations_);
 }
 
 void listener::on_notification(std::string_view channel, std::string_view payload,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// listener: the connection on which a client of PostgreSQL receives notifications.
+// listener: the connection on which a PostgreSQL client receives notifications.
 #pragma once
 
 #include <gyre/engines/postgres/detail/connection_core.hpp>
@@ -34,7 +34,8 @@ class listener final : public connection_observer {
 
   /// Subscribes, and waits until the server has confirmed it.
   static task<subscription> listen(shared self, std::string channel, subscription_options options);
-  /// Removes a subscription's queue; the last one of its channel tells the server.
+  /// Removes a subscription's queue; with the last one of its channel, the server stops sending
+  /// notifications of the channel.
   void remove(const notification_queue& queue) noexcept;
   /// Ends all subscriptions, because the client was closed.
   void end() noexcept;

@@ -10,7 +10,7 @@
 // | proved      | done | fails           | fails        | fails     | fails  |
 //
 // 1. By SCRAM: the server has to prove that it knows the password before it may accept us.
-// 2. By a password or its MD5, which prove nothing of the server.
+// 2. By a password or its MD5, which do not authenticate the server.
 #pragma once
 
 #include <gyre/engines/postgres/detail/connection_options.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// message_writer: the messages of a client of PostgreSQL, appended to output.
+// message_writer: the messages of a PostgreSQL client, appended to output.
 #pragma once
 
 #include <gyre/io/buffer.hpp>
@@ -37,7 +37,7 @@ class message_writer {
 
   // --- The login ---
 
-  /// Appends a password, or a later message of SASL.
+  /// Appends a password, or a later SASL message.
   void password(std::string_view text);
   void sasl_response(std::string_view text);
   void sasl_initial_response(std::string_view mechanism, std::string_view text);

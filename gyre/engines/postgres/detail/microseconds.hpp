@@ -58,7 +58,8 @@ constexpr count_since_epoch days_of(std::chrono::duration<Rep, Period> time) noe
   return {kind::finite, static_cast<std::int64_t>(time.count())};
 }
 
-/// A number of microseconds in another unit; none: it does not fit, or would be rounded.
+/// Converts a number of microseconds to another unit; std::nullopt if it does not fit, or would be
+/// rounded.
 template <class Duration>
 constexpr std::optional<Duration> from_microseconds(std::chrono::microseconds time) noexcept {
   if constexpr (std::ratio_less_v<typename Duration::period, std::micro>) {

@@ -32,9 +32,10 @@ class notification_queue final
           .channel = channel(), .payload = std::string(payload), .process_id = process};
     });
   }
-  /// The server has confirmed LISTEN, so that gaps are noted from now on.
+  /// Called when the server has confirmed LISTEN: from now on gaps are noted.
   void note_confirmed() noexcept { is_confirmed_ = true; }
-  /// The connection was replaced: a notification without a payload tells of the gap at once.
+  /// Called when the connection was replaced: adds a notification without a payload, which reports
+  /// the gap at once.
   void note_replaced_connection() noexcept {
     if (!is_confirmed_) return;
     note_gap();

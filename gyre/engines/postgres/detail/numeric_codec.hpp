@@ -16,12 +16,12 @@ namespace gyre::postgres::detail {
 /// Whether a text is digits with an optional sign and decimal point, NaN, Infinity or -Infinity.
 bool is_numeric(std::string_view text) noexcept;
 
-/// Appends the binary format of an is_numeric() text; false, and nothing appended, if it has more
-/// digits than the type can hold.
+/// Appends the binary format of an is_numeric() text. Returns false, and appends nothing, if it has
+/// more digits than the type can hold.
 bool append_numeric(io::buffer& output, std::string_view text);
 
-/// The text of a value in binary format, with as many digits after the point as the server would
-/// write; none: the bytes are no such value. At most 150,000 characters.
+/// Returns the text of a value in binary format, with as many digits after the point as the server
+/// would write, at most 150,000 characters; std::nullopt if the bytes are not a numeric.
 std::optional<std::string> read_numeric(std::span<const std::byte> bytes);
 
 /// A whole number, as its sign and magnitude.
@@ -30,8 +30,8 @@ struct whole_number {
   std::uint64_t magnitude = 0;
 };
 
-/// An is_numeric() text as a whole number; none: it has a fraction that is not zero, or more than
-/// 64 bits.
+/// Converts an is_numeric() text to a whole number; std::nullopt if it has a fraction that is not
+/// zero, or more than 64 bits.
 std::optional<whole_number> to_whole_number(std::string_view text) noexcept;
 /// Returns the double nearest to an is_numeric() text.
 double to_double(std::string_view text) noexcept;

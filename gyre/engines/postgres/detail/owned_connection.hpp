@@ -10,7 +10,7 @@
 
 namespace gyre::postgres::detail {
 
-/// The owned connections of a client, so that it can close them.
+/// The owned connections of a client, which closes them with itself.
 using connection_list = std::vector<std::shared_ptr<connection_core>>;
 
 /// The connection of a net::connection_pool, which ends with it.

@@ -21,7 +21,7 @@ struct column_description {
   bool is_binary = false;           ///< the format in which its values come
 };
 
-/// The number and codes of formats, as a Bind message has them, for columns.
+/// Encodes the formats of columns as a Bind message has them: their number, then a code for each.
 inline std::vector<std::byte> encode_formats(std::span<const column_description> columns) {
   io::buffer codes;
   codes.append(static_cast<std::uint16_t>(columns.size()));
@@ -31,8 +31,8 @@ inline std::vector<std::byte> encode_formats(std::span<const column_description>
   return {codes.bytes().begin(), codes.bytes().end()};
 }
 
-/// A value that does not change. It is of use on the connection that has made it, until that drops
-/// it or ends: connection_core::find_prepared() tells.
+/// A prepared statement; immutable. It is valid on the connection that has made it, until the
+/// connection drops it or ends: see connection_core::find_prepared().
 class prepared_statement {
  public:
   prepared_statement(std::string name, std::string text, std::vector<std::uint32_t> parameters,

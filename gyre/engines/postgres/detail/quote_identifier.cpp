@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/engines/postgres/detail/quoted.hpp>
+#include <gyre/engines/postgres/detail/quote_identifier.hpp>
 
 namespace gyre::postgres::detail {
 
-std::string quoted(std::string_view name) {
+std::string quote_identifier(std::string_view name) {
   std::string text = "\"";
   for (const char each : name) {
     if (each == '"') text += '"';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quoted: names within statements of SQL.
+// quote_identifier: quotes a name for a statement of SQL.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace gyre::postgres::detail {
 
-/// The name of a table, a column or a channel in quotation marks, so that it means itself.
-std::string quoted(std::string_view name);
+/// Returns the name of a table, a column or a channel in quotation marks, so that the server takes
+/// it as it is.
+std::string quote_identifier(std::string_view name);
 
 }  // namespace gyre::postgres::detail

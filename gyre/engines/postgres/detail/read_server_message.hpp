@@ -10,8 +10,8 @@
 
 namespace gyre::postgres::detail {
 
-/// Reads the body of an ErrorResponse or a NoticeResponse; none: it is neither. Keeps at most
-/// 64 KiB of each field, and skips those that it does not know. Throws std::bad_alloc.
+/// Reads the body of an ErrorResponse or a NoticeResponse; std::nullopt if it is neither. Keeps at
+/// most 64 KiB of each field, and skips those that it does not know. Throws std::bad_alloc.
 std::optional<server_message> read_server_message(std::span<const std::byte> body);
 
 /// Whether the server ends the connection after the error.

@@ -63,11 +63,11 @@ task<> portal_stream::open(shared_runner runner, const argument_list& arguments)
     state.core().cancel_admission();
     throw;
   }
-  const std::vector<std::string_view> before = state.prefix();
+  const std::vector<std::string_view> prefix = state.prefix();
   state.core().execute(
       *reply_, *prepared_,
       [&](io::buffer& output) { arguments.write(output, prepared_->parameters()); },
-      {.prefix = before, .portal = name_, .max_rows = first_rows});
+      {.prefix = prefix, .portal = name_, .max_rows = first_rows});
   state.note_prefix_sent();
 }
 
@@ -101,10 +101,10 @@ task<> portal_stream::finish() {
   }
   task<> turn = state->admit();
   co_await std::move(turn);
-  statement_reply closing(state->core());
-  state->core().close_portal(closing, name_);
-  co_await closing.wait();
-  closing.throw_if_failed(text_.text());
+  statement_reply close_reply(state->core());
+  state->core().close_portal(close_reply, name_);
+  co_await close_reply.wait();
+  close_reply.throw_if_failed(text_.text());
 }
 
 }  // namespace gyre::postgres::detail

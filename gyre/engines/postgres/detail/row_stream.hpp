@@ -22,8 +22,8 @@
 namespace gyre::postgres::detail {
 
 /// A portal of a transaction, from which rows are fetched in batches. If the transaction is the
-/// stream's own, one is on its way while the one before is read; a batch that is given up then
-/// harms nobody else's transaction.
+/// stream's own, a batch is on its way while the batch before is read; a stream that is given up
+/// then affects no other transaction.
 class portal_stream {
  public:
   portal_stream(statement text, row_sink& rows) noexcept : text_(std::move(text)), rows_(rows) {}

@@ -27,7 +27,7 @@ struct field_view {
 /// Lifetime: valid within statement_request::on_row() only.
 class row_view {
  public:
-  /// Reads the body of a DataRow message; none: it is no row.
+  /// Reads the body of a DataRow message; std::nullopt if it is not a row.
   static std::optional<row_view> parse(std::span<const std::byte> body) noexcept;
 
   /// Returns the number of columns.

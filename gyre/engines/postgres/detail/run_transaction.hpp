@@ -27,7 +27,7 @@ class transaction_attempts {
   /// Throws std::invalid_argument for options that make no sense.
   transaction_attempts(client_core& client, const transaction_options& options);
 
-  /// The time until the next attempt; none: the error is final.
+  /// Returns the time until the next attempt; std::nullopt if the error is final.
   std::optional<duration> delay_after(const std::exception_ptr& error,
                                       const transaction_state& state);
 

@@ -13,7 +13,8 @@ struct character {
   std::size_t size;  // the bytes of the character
 };
 
-// The character at the front of `text`, which is not empty; none: no UTF-8 (RFC 3629).
+// Decodes the character at the front of `text`, which is not empty; std::nullopt if it is not UTF-8
+// (RFC 3629).
 std::optional<character> decode(std::string_view text) noexcept {
   const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
   if (byte(0) < 0x80) return character{byte(0), 1};

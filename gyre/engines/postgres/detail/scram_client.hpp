@@ -17,18 +17,19 @@ namespace gyre::postgres::detail {
 enum class scram_binding : std::uint8_t {
   unsupported,  ///< the connection has no channel to bind to: 'n'
   not_offered,  ///< it has, but the server did not offer -PLUS: 'y', by which the server notices
-                ///< whether somebody has removed its offer
+                ///< whether an attacker has removed its offer
   used,         ///< SCRAM-SHA-256-PLUS by tls-server-end-point
 };
 
 /// An exchange of SCRAM with a server. Each message is made from the server's one before it.
 ///
-/// Errors: std::system_error (errc::bad_message) for messages that are none of SCRAM's, and for an
+/// Errors: std::system_error (errc::bad_message) for messages that do not follow SCRAM, and for a
 /// number of iterations out of bounds; errc::server_not_authenticated if the server does not know
 /// the password either.
 class scram_client {
  public:
-  /// Fewer iterations would let whoever stands between find the password from its proof.
+  /// With fewer iterations an attacker between client and server could find the password from its
+  /// proof.
   static constexpr std::uint32_t min_iterations = 4096;
   /// More would hold up the loop for a tenth of a second and longer.
   static constexpr std::uint32_t max_iterations = 250'000;
@@ -55,7 +56,8 @@ class scram_client {
   digest server_signature_{};
 };
 
-/// A nonce for a scram_client. Throws std::system_error if the system has no random numbers.
+/// Returns a new nonce for a scram_client. Throws std::system_error if the system has no random
+/// numbers.
 std::string make_scram_nonce();
 
 }  // namespace gyre::postgres::detail

@@ -15,8 +15,8 @@
 namespace gyre::postgres::detail {
 
 /// Drops the statement that was not used for longest when there are more than `max_statements`, or
-/// more than 4 MiB of texts. A statement to which somebody else refers is not dropped: it is about
-/// to be used.
+/// more than 4 MiB of texts. A statement to which other code refers is not dropped: it is about to
+/// be used.
 ///
 /// Thread-safety: the loop's thread.
 /// Complexity: a search is that of a hash table, and allocates nothing.

@@ -17,7 +17,7 @@
 
 namespace gyre::postgres::detail {
 
-/// The number at the end of a command's tag, such as "INSERT 0 5"; 0: it has none.
+/// Returns the number at the end of a command's tag, such as "INSERT 0 5"; 0 if it has none.
 std::uint64_t affected_rows(std::string_view tag) noexcept;
 
 /// Lives in the frame of the coroutine that waits for it; destroyed while in flight, it gives the

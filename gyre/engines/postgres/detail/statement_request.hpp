@@ -49,7 +49,7 @@ class statement_request : public engines::detail::pending_reply {
   /// Whether the request is a COPY from the client. If not, one ends the connection, because
   /// nothing else could end that state of the server.
   virtual bool is_copy_in() const noexcept { return false; }
-  /// The server waits for copy_data(), and then copy_done() or copy_fail().
+  /// Called when the server waits for copy_data(), and then copy_done() or copy_fail().
   virtual void on_copy_in() noexcept {}
   virtual void on_copy_out() noexcept {}
   virtual void on_copy_data(std::span<const std::byte> /*bytes*/) noexcept {}
@@ -57,7 +57,8 @@ class statement_request : public engines::detail::pending_reply {
 
   /// Called at the end of the reply.
   virtual void on_ready(transaction_status status) noexcept = 0;
-  /// The connection has ended before that. Without `was_sent` the server has not got the request.
+  /// Called if the connection ends before on_ready(). Without `was_sent` the server has not
+  /// received the request.
   virtual void on_lost(const std::exception_ptr& error, bool was_sent) noexcept = 0;
 
   bool is_in_flight() const noexcept { return is_in_flight_; }

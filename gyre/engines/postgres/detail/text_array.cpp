@@ -19,7 +19,7 @@ class scanner {
     left_.remove_prefix(1);
     return true;
   }
-  // An element; false: it does not end, or is an array itself.
+  // Reads an element. Returns false if it does not end, or is an array itself.
   bool read_element(std::optional<std::string>& element) {
     std::string text;
     if (consume('"')) {

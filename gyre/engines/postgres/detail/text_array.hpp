@@ -12,7 +12,7 @@ namespace gyre::postgres::detail {
 /// The elements of an array of one dimension; NULL as nothing.
 using text_array = std::vector<std::optional<std::string>>;
 
-/// Returns nothing if the text is no array of one dimension.
+/// Returns std::nullopt if the text is not an array of one dimension.
 std::optional<text_array> parse_text_array(std::string_view text);
 
 }  // namespace gyre::postgres::detail

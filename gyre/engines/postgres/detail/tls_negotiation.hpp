@@ -22,8 +22,8 @@ namespace gyre::postgres::detail {
 /// | secure (2) | -            | -      | -      | TLS           |
 ///
 /// 1. SSLRequest is sent once.
-/// 2. Bytes that came with the 'S' fail: nobody has sealed them, and whoever stands between could
-///    have put them in front of those of the server (CVE-2021-23222).
+/// 2. Bytes that came with the 'S' fail: they are not encrypted, and an attacker between client and
+///    server could have inserted them before those of the server (CVE-2021-23222).
 class tls_negotiation final : public net::layer {
  public:
   tls_negotiation(std::unique_ptr<net::layer> encryption, tls_mode mode);
@@ -58,13 +58,14 @@ class tls_negotiation final : public net::layer {
   phase phase_;
 };
 
-/// The transport of connections with `options.encryption`; null without it. `host`: the name that
-/// the server's certificate must have; empty: that of the host to which the client connects.
+/// Makes the transport of connections with `options.encryption`; returns null without encryption.
+/// `host`: the name that the server's certificate must have; if it is empty, that of the host to
+/// which the client connects.
 std::shared_ptr<const net::transport> make_transport(const connection_options& options,
                                                      std::string host = {});
 
-/// The bytes to bind a login to; empty: there are none. `protocol`: the layer of a connection, or
-/// null.
+/// Returns the bytes to which a login can be bound; empty if there are none. `protocol`: the layer
+/// of a connection, or null.
 std::vector<std::byte> channel_of(const net::layer* protocol);
 
 }  // namespace gyre::postgres::detail

@@ -165,10 +165,10 @@ task<std::uint64_t> transaction_state::run_unlimited(const statement& text,
     core().cancel_admission();
     throw;
   }
-  const std::vector<std::string_view> before = prefix();
+  const std::vector<std::string_view> statement_prefix = prefix();
   core().execute(reply, *prepared,
                  [&](io::buffer& output) { arguments.write(output, prepared->parameters()); },
-                 {.prefix = before});
+                 {.prefix = statement_prefix});
   note_prefix_sent();
   co_await reply.wait();
   if (reply.server_failure() && is_stale(*reply.server_failure())) {

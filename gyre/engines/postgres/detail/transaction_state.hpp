@@ -40,13 +40,13 @@ class connection_lease {
   const std::shared_ptr<connection_core>& core() const noexcept { return core_; }
   /// Throws errc::connection_lost, or io::errc::closed if the client has closed it.
   void require_connected() const;
-  /// The connection is not used again: its state is unknown to others.
+  /// Ensures that no other caller gets the connection, because its state is unknown.
   void keep_from_others() noexcept { is_for_others_ = false; }
 
   // Statements that are sent in front of the next one, in the same request.
   std::vector<std::string> pending;
-  /// The limit of statements that the server has within this transaction, in milliseconds; none:
-  /// that of the connection.
+  /// The time limit of statements that the server has within this transaction, in milliseconds;
+  /// none: that of the connection.
   std::optional<std::int64_t> limit;
   bool is_limit_known = true;
   std::size_t depth = 0;  // the depth of the savepoints
@@ -113,7 +113,7 @@ class transaction_state final : public query_runner,
   void note_prefix_sent() noexcept;
   connection_core& core() const noexcept { return *lease_->core(); }
   void require_usable() const;
-  /// Sends the limit of statements in front of the next one, unless the server has it.
+  /// Sends the time limit of statements in front of the next statement, unless the server has it.
   void set_limit(std::optional<duration> limit);
   /// The limit for set_limit() that a statement has here.
   std::optional<duration> limit_of(const statement& text) const noexcept;
