@@ -19,31 +19,31 @@ namespace {
 
 using detail::client_core;
 
-// The code of a reply whose code is no number.
+// The code of a reply whose code is not a number.
 constexpr int unknown_code = 500;
 
-task<message> call(std::shared_ptr<client_core> bus, std::string_view subject, payload_view payload,
-                   request_options options, headers lines) {
+task<message> call(std::shared_ptr<client_core> core, std::string_view subject,
+                   payload_view payload, request_options options, headers lines) {
   options.headers = lines;
-  task<message> replied = client_core::request(bus, subject, payload, options);
-  message reply = co_await std::move(replied);
+  task<message> requesting = client_core::request(core, subject, payload, options);
+  message reply = co_await std::move(requesting);
   const auto code = reply.headers().find(detail::error_code_header);
   if (!code) co_return reply;
   const std::string text(reply.headers().find(detail::error_header).value_or("error"));
   throw service_error(gyre::detail::parse_decimal<int>(*code).value_or(unknown_code), text);
 }
 
-task<std::vector<service_info>> find(std::shared_ptr<client_core> bus, std::string subject,
+task<std::vector<service_info>> find(std::shared_ptr<client_core> core, std::string subject,
                                      find_options options) {
-  const std::string inbox = client_core::of(bus).new_inbox();
+  const std::string inbox = client_core::of(core).new_inbox();
   subscription replies =
-      client_core::subscribe(bus, inbox, {.max_messages = options.max_instances});
-  task<> published = client_core::publish(bus, subject, {}, publish_options{.reply = inbox});
-  co_await std::move(published);
-  const steady_time deadline = bus->loop().deadline_after(options.wait);
+      client_core::subscribe(core, inbox, {.max_messages = options.max_instances});
+  task<> publishing = client_core::publish(core, subject, {}, publish_options{.reply = inbox});
+  co_await std::move(publishing);
+  const steady_time deadline = core->loop().deadline_after(options.wait);
   std::vector<service_info> found;
   while (found.size() < options.max_instances) {
-    auto next = as_expected(with_timeout(replies.next(), deadline - bus->loop().now()));
+    auto next = as_expected(with_timeout(replies.next(), deadline - core->loop().now()));
     const auto reply = co_await std::move(next);
     if (!reply && reply.error() != time_limit_errc::expired) {
       throw std::system_error(reply.error(), subject);

@@ -18,7 +18,7 @@
 namespace gyre::nats {
 
 /// Sends a request to a service, with the time that remains for it (header Gyre-Timeout, in
-/// milliseconds), so that the service's handler is not continued for nobody.
+/// milliseconds), so that the service's handler does not continue after the caller has given up.
 ///
 /// Lifetime: the arguments must outlive the await.
 /// Errors: service_error for a reply with Nats-Service-Error-Code; those of client::request().
@@ -27,7 +27,7 @@ namespace gyre::nats {
 
 /// Settings of find_services().
 struct find_options {
-  /// The wait for replies: all instances reply, and nobody knows how many there are.
+  /// The wait for replies: all instances reply, and their number is not known.
   duration wait = std::chrono::seconds{1};
   /// Ends the wait earlier, once so many instances have replied.
   std::size_t max_instances = 1000;
@@ -37,7 +37,7 @@ struct find_options {
 /// follow the service protocol are left out. The result is empty if nobody replies.
 ///
 /// Lifetime: the arguments must outlive the await.
-/// Errors: those of client::publish(); std::invalid_argument for a name that is none.
+/// Errors: those of client::publish(); std::invalid_argument for an invalid name.
 [[nodiscard]] task<std::vector<service_info>> find_services(client& bus, std::string_view name = {},
                                                             find_options options = {});
 

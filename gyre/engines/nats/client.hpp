@@ -43,8 +43,8 @@ class client_core;
 /// Connecting: the first call connects; calls wait meanwhile, except subscribe(). After
 /// `max_connect_attempts` failures in a row, over all servers, the calls that wait fail, and the
 /// next call tries again. Once it was connected, the client reconnects until close(): to any server
-/// of the cluster, of which the servers tell, and subscribes again. When every server has refused
-/// the user in turn, the client gives up: calls that wait and all subscriptions fail with
+/// of the cluster that the servers have announced, and subscribes again. When every server has
+/// refused the user in turn, the client gives up: calls that wait and all subscriptions fail with
 /// errc::authorization_violation, and a later call tries again.
 ///
 /// Delivery: at most once, as NATS has it. A message that was published shortly before a connection
@@ -103,7 +103,7 @@ class client {
   /// more; its reply is dropped.
   [[nodiscard]] task<message> request(std::string_view subject, payload_view payload,
                                       request_options options = {});
-  /// A subject for replies that nobody else uses: to subscribe(), and to publish() as
+  /// Returns a new, unique subject for replies: to subscribe(), and to publish() as
   /// publish_options::reply, for several replies to one request.
   [[nodiscard]] std::string new_inbox();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_options: the settings and counters of a client of NATS.
+// client_options: the settings and counters of a NATS client.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -33,8 +33,8 @@ struct client_options {
 
   /// Encrypts, and demands it of the server. Without a value, servers "tls://…" get
   /// tls::tls_context::default_client(), and others no TLS. The certificate must be for the host
-  /// that the client connects to; if a cluster has told of an address without encryption, or it is
-  /// not a name, for the name of the server that has told of it.
+  /// that the client connects to; if a server has announced an address without encryption, or the
+  /// address is not a name, for the name of the server that has announced it.
   std::optional<tls::tls_context> tls = std::nullopt;
   /// Whether TLS begins before the server's first bytes, as its `handshake_first` demands.
   bool tls_first = false;

@@ -29,7 +29,7 @@ using detail::client_core;
 using detail::jetstream_core;
 using detail::pull_status;
 
-// The client waits longer than the server, which tells of the end.
+// The client waits this much longer than the server, which reports the end of a request.
 constexpr std::chrono::nanoseconds reply_time = 5s;
 // The time before a request that the server could not accept is sent again.
 constexpr std::chrono::nanoseconds fetch_pause = 100ms;
@@ -49,9 +49,9 @@ class fetch_call {
         max_messages_(max_messages),
         options_(options),
         deadline_(core_->loop().deadline_after(options.expires)),
-        inbox_(core_->bus()->new_inbox()),
+        inbox_(core_->client()->new_inbox()),
         arrivals_(
-            client_core::subscribe(core_->bus(), inbox_,
+            client_core::subscribe(core_->client(), inbox_,
                                    {.max_messages = max_messages + 16,
                                     .max_bytes = std::numeric_limits<std::size_t>::max() / 2})) {}
 
@@ -62,10 +62,10 @@ class fetch_call {
         std::clamp<duration>(deadline_ - core_->loop().now(), duration::zero(), longest_request);
     const std::string text = detail::write_pull(max_messages_ - found_.size(), options_.max_bytes,
                                                 left, {}, options_.waits_for_all || must_wait_);
-    task<> published = client_core::publish(core_->bus(), request_subject_, text,
-                                            publish_options{.reply = inbox_});
-    co_await std::move(published);
-    const std::uint64_t login = core_->bus()->logins();
+    task<> publishing = client_core::publish(core_->client(), request_subject_, text,
+                                             publish_options{.reply = inbox_});
+    co_await std::move(publishing);
+    const std::uint64_t login = core_->client()->logins();
     const steady_time reply_deadline = core_->loop().deadline_after(left + reply_time);
     while (found_.size() < max_messages_) {
       std::optional<message> arrival = arrivals_.try_next();
@@ -77,7 +77,7 @@ class fetch_call {
         if (!arrived && arrived.error() != time_limit_errc::expired) {
           throw std::system_error(arrived.error(), request_subject_);
         }
-        if (!arrived && core_->bus()->logins() != login) co_return !has_time();
+        if (!arrived && core_->client()->logins() != login) co_return !has_time();
         if (!arrived && core_->loop().now() < reply_deadline) continue;
         if (!arrived && found_.empty()) {
           throw std::system_error(make_error_code(errc::request_timeout), request_subject_);
@@ -172,13 +172,13 @@ task<std::vector<jetstream_message>> consumer::fetch(std::size_t max_messages,
 }
 
 task<std::vector<jetstream_message>> consumer::fetch_messages(std::shared_ptr<jetstream_core> core,
-                                                              std::string function,
+                                                              std::string api_name,
                                                               std::size_t max_messages,
                                                               fetch_options options) {
-  fetch_call call(core, core->api_subject(function), max_messages, options);
+  fetch_call call(core, core->api_subject(api_name), max_messages, options);
   for (;;) {
-    task<bool> collected = call.collect();
-    const bool is_done = co_await std::move(collected);
+    task<bool> collecting = call.collect();
+    const bool is_done = co_await std::move(collecting);
     if (is_done) break;
   }
   std::vector<jetstream_message> result;

@@ -46,7 +46,7 @@ class consumer {
   /// Complexity: subscribes for each call; messages() is quicker for many.
   [[nodiscard]] task<std::vector<jetstream_message>> fetch(std::size_t max_messages,
                                                            fetch_options options = {}) const;
-  /// Fetches one message; nothing if none has come in time.
+  /// Fetches one message; returns std::nullopt if none has come in time.
   [[nodiscard]] task<std::optional<jetstream_message>> next(duration expires = std::chrono::seconds{
                                                                 5}) const;
   /// Begins to fetch messages continually.
@@ -59,7 +59,7 @@ class consumer {
       : core_(std::move(core)), stream_(std::move(stream)), name_(std::move(name)) {}
 
   static task<std::vector<jetstream_message>> fetch_messages(
-      std::shared_ptr<detail::jetstream_core> core, std::string function, std::size_t max_messages,
+      std::shared_ptr<detail::jetstream_core> core, std::string api_name, std::size_t max_messages,
       fetch_options options);
   static task<std::optional<jetstream_message>> first_of(
       task<std::vector<jetstream_message>> batch);

@@ -46,7 +46,7 @@ struct consumer_config {
   /// The name of the consumer; empty: the server makes one. No '.', '*', '>', '/', '\' or space.
   std::string name = {};
   std::string description = {};
-  /// Whether the consumer stays when nobody uses it, which needs a name. Otherwise it is deleted
+  /// Whether the consumer stays when no client uses it, which needs a name. Otherwise it is deleted
   /// after `inactive_threshold`.
   bool is_durable = true;
   /// The time without a client's request for messages after which the server deletes the consumer;

@@ -41,8 +41,8 @@ class consumer_messages {
   consumer_messages& operator=(consumer_messages&&) noexcept;
   ~consumer_messages();
 
-  /// Waits for the next message, without a limit; nothing after the client was closed or
-  /// client::drain() has ended. A wait that is stopped loses no message.
+  /// Waits for the next message, without a limit; returns std::nullopt after the client was closed
+  /// or client::drain() has ended. A wait that is stopped loses no message.
   [[nodiscard]] task<std::optional<jetstream_message>> next();
   /// Returns the next message, if one has come.
   [[nodiscard]] std::optional<jetstream_message> try_next();

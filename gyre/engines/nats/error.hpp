@@ -16,8 +16,8 @@ namespace gyre::nats {
 enum class errc {
   // Errors of the connection.
 
-  /// The connection ended before the reply came: the message may have reached others, or not;
-  /// std::errc::connection_reset.
+  /// The connection ended before the reply came: the message may have reached other clients, or
+  /// not; std::errc::connection_reset.
   connection_lost = 1,
   /// The server has not replied to PING, or to the login, in time; std::errc::timed_out.
   no_reply = 2,
@@ -26,7 +26,7 @@ enum class errc {
   /// A message above client_options::max_message; std::errc::message_size.
   message_too_large = 4,
 
-  // Calls that sent nothing, because the program asked for something that is not possible.
+  // Calls that sent nothing, because the program has made an impossible request.
 
   /// A subject, a queue group or a reply subject that NATS does not allow;
   /// std::errc::invalid_argument, as is the next one.

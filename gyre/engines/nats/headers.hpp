@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// headers, header_view: the headers of a message of NATS.
+// headers, header_view: the headers of a NATS message.
 //
 //     gyre::nats::headers extra{{"Trace", "7f2a"}, {"Content-Type", "text/plain"}};
 //     co_await bus.publish("orders.new", "hello", {.headers = extra});
@@ -22,8 +22,8 @@ struct header {
   std::string_view value;
 };
 
-/// A view of headers in their order; a name may occur more than once. Lines that are no headers, as
-/// other clients may send them, are left out; blanks around a value are no part of it.
+/// A view of headers in their order; a name may occur more than once. Lines that are not headers,
+/// as other clients may send them, are left out; blanks around a value do not belong to it.
 ///
 /// Lifetime: the message, or the headers, must outlive the view.
 /// Complexity: find() and each step of an iteration read the text of the headers that they pass.
@@ -45,9 +45,9 @@ class header_view {
       return *this;
     }
     iterator operator++(int) noexcept {
-      iterator before = *this;
+      iterator old_iterator = *this;
       advance();
-      return before;
+      return old_iterator;
     }
     friend bool operator==(const iterator& left, const iterator& right) noexcept {
       return left.current_.name.data() == right.current_.name.data();

@@ -49,22 +49,22 @@ headers headers_of(const stream_publish_options& options) {
 task<publish_ack> publish_with(std::shared_ptr<jetstream_core> core, std::string_view subject,
                                payload_view payload, headers lines,
                                stream_publish_options options) {
-  const jetstream_core::request sent{.subject = subject,
-                                     .payload = payload,
-                                     .headers = lines,
-                                     .is_repeatable = !options.message_id.empty(),
-                                     .timeout = options.timeout};
-  task<publish_ack> asked = jetstream_core::ask(core, sent, &detail::read_publish_ack);
-  co_return co_await std::move(asked);
+  const jetstream_core::request new_request{.subject = subject,
+                                            .payload = payload,
+                                            .headers = lines,
+                                            .is_repeatable = !options.message_id.empty(),
+                                            .timeout = options.timeout};
+  task<publish_ack> requesting = jetstream_core::ask(core, new_request, &detail::read_publish_ack);
+  co_return co_await std::move(requesting);
 }
 
-task<std::vector<std::string>> names(std::shared_ptr<jetstream_core> core, std::string function,
+task<std::vector<std::string>> names(std::shared_ptr<jetstream_core> core, std::string api_name,
                                      std::string subject) {
   std::vector<std::string> all;
   for (;;) {
-    task<detail::name_page> asked = jetstream_core::call(
-        core, function, detail::write_names_request(subject, all.size()), &detail::read_names);
-    detail::name_page page = co_await std::move(asked);
+    task<detail::name_page> requesting = jetstream_core::call(
+        core, api_name, detail::write_names_request(subject, all.size()), &detail::read_names);
+    detail::name_page page = co_await std::move(requesting);
     if (page.names.empty()) co_return all;
     for (std::string& each : page.names) all.push_back(std::move(each));
     if (all.size() >= page.total || all.size() >= max_names) co_return all;
@@ -87,9 +87,9 @@ stored_message stored(detail::raw_message&& raw) {
 task<std::optional<stored_message>> find_message(std::shared_ptr<jetstream_core> core,
                                                  std::string stream, std::string body) {
   try {
-    task<detail::raw_message> asked = jetstream_core::call(core, "STREAM.MSG.GET." + stream,
-                                                           std::move(body), &detail::read_message);
-    detail::raw_message raw = co_await std::move(asked);
+    task<detail::raw_message> requesting = jetstream_core::call(
+        core, "STREAM.MSG.GET." + stream, std::move(body), &detail::read_message);
+    detail::raw_message raw = co_await std::move(requesting);
     co_return stored(std::move(raw));
   } catch (const server_error& error) {
     if (error.code() != jetstream_errc::message_not_found) throw;
@@ -99,9 +99,9 @@ task<std::optional<stored_message>> find_message(std::shared_ptr<jetstream_core>
 
 // The names of the action's subject: an ephemeral consumer without a name gets one by the server.
 std::string consumer_function(std::string_view stream, const consumer_config& config) {
-  std::string function = "CONSUMER.CREATE." + std::string(stream);
-  if (!config.name.empty()) function.append(".").append(config.name);
-  return function;
+  std::string api_name = "CONSUMER.CREATE." + std::string(stream);
+  if (!config.name.empty()) api_name.append(".").append(config.name);
+  return api_name;
 }
 
 }  // namespace
@@ -202,9 +202,9 @@ namespace {
 task<consumer_info> make_consumer(std::shared_ptr<jetstream_core> core, std::string stream,
                                   consumer_config config, detail::consumer_action action) {
   std::string body = detail::write_consumer(stream, config, action);
-  task<consumer_info> asked = jetstream_core::call(core, consumer_function(stream, config),
-                                                   std::move(body), &detail::read_consumer);
-  co_return co_await std::move(asked);
+  task<consumer_info> requesting = jetstream_core::call(core, consumer_function(stream, config),
+                                                        std::move(body), &detail::read_consumer);
+  co_return co_await std::move(requesting);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ class jetstream {
   /// The names of all streams, or of those that store `subject`, which may have wildcards.
   [[nodiscard]] task<std::vector<std::string>> stream_names(std::string_view subject = {}) const;
 
-  /// Reads a message from the stream's leader; nothing if it does not exist.
+  /// Reads a message from the stream's leader; returns std::nullopt if it does not exist.
   [[nodiscard]] task<std::optional<stored_message>> message(std::string_view stream,
                                                             std::uint64_t sequence) const;
   /// Reads the last message of a subject, which may have wildcards, from the stream's leader.

@@ -22,7 +22,7 @@ enum class jetstream_errc {
   /// Nobody replied: no stream stores the subject, the stream or consumer does not exist or has no
   /// leader at present, or JetStream is switched off; std::errc::resource_unavailable_try_again.
   no_stream = 1,
-  /// A reply that is no reply of JetStream's protocol; std::errc::protocol_error.
+  /// A reply that does not follow JetStream's protocol; std::errc::protocol_error.
   bad_reply = 2,
   /// The consumer that messages are fetched from was deleted.
   consumer_deleted = 3,

@@ -26,8 +26,9 @@ void jetstream_message::require_unacknowledged() const {
 
 task<> jetstream_message::finish(std::string text) {
   require_unacknowledged();
-  task<> published = client_core::publish(core_->bus(), content_.reply(), text, publish_options());
-  co_await std::move(published);
+  task<> publishing =
+      client_core::publish(core_->client(), content_.reply(), text, publish_options());
+  co_await std::move(publishing);
   is_acknowledged_ = true;
 }
 
@@ -50,17 +51,17 @@ task<> jetstream_message::term(std::string_view reason) {
 
 task<> jetstream_message::ack_sync(duration timeout) {
   require_unacknowledged();
-  task<message> confirmed = client_core::request(core_->bus(), content_.reply(), "+ACK",
-                                                 request_options{.timeout = timeout});
-  static_cast<void>(co_await std::move(confirmed));
+  task<message> confirming = client_core::request(core_->client(), content_.reply(), "+ACK",
+                                                  request_options{.timeout = timeout});
+  static_cast<void>(co_await std::move(confirming));
   is_acknowledged_ = true;
 }
 
 task<> jetstream_message::in_progress() {
   require_unacknowledged();
-  task<> published =
-      client_core::publish(core_->bus(), content_.reply(), "+WPI", publish_options());
-  co_await std::move(published);
+  task<> publishing =
+      client_core::publish(core_->client(), content_.reply(), "+WPI", publish_options());
+  co_await std::move(publishing);
 }
 
 }  // namespace gyre::nats

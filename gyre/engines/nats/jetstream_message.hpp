@@ -27,9 +27,10 @@ namespace detail {
 class jetstream_core;
 }  // namespace detail
 
-/// A message that has to be acknowledged: a message of which the consumer hears nothing within its
-/// ack_wait is delivered again, to any client. An acknowledgement that comes later counts for the
-/// other delivery, too; so the effect of a message must be harmless when it is repeated.
+/// A message that has to be acknowledged: a message for which the consumer gets no acknowledgement
+/// within its ack_wait is delivered again, to any client. An acknowledgement that comes later
+/// counts for the other delivery, too; so the effect of a message must be harmless when it is
+/// repeated.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: may outlive the client and the consumer. Views of its parts are valid as long as the

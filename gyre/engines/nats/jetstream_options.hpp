@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// jetstream_options: the settings of a client of JetStream.
+// jetstream_options: the settings of a JetStream client.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -10,7 +10,7 @@
 
 namespace gyre::nats {
 
-/// Options of a client of JetStream.
+/// Options of a JetStream client.
 struct jetstream_options {
   /// The domain of the servers that store the streams; empty: that of the connection.
   std::string domain = {};

@@ -25,7 +25,7 @@ using shared_bucket = std::shared_ptr<const detail::bucket>;
 
 constexpr unsigned max_history = 64;
 constexpr std::string_view stream_prefix = "KV_";
-// Attempts of create(), whose key others may delete and make again meanwhile.
+// Attempts of create(): other clients may delete the key and make it again meanwhile.
 constexpr int create_attempts = 3;
 
 stream_config stream_of(const key_value_config& config) {
@@ -128,10 +128,10 @@ std::string time_to_live_text(duration time) {
 
 task<std::optional<key_value_entry>> read_from_leader(shared_bucket bucket, std::string key) {
   try {
-    task<detail::raw_message> asked = jetstream_core::call(
+    task<detail::raw_message> requesting = jetstream_core::call(
         bucket->core, "STREAM.MSG.GET." + bucket->stream,
         detail::write_last_of_subject(bucket->prefix + key), &detail::read_message);
-    detail::raw_message raw = co_await std::move(asked);
+    detail::raw_message raw = co_await std::move(requesting);
     co_return entry_of_stored(key, std::move(raw));
   } catch (const server_error& error) {
     if (error.code() != jetstream_errc::message_not_found) throw;
@@ -141,23 +141,23 @@ task<std::optional<key_value_entry>> read_from_leader(shared_bucket bucket, std:
 
 task<std::optional<key_value_entry>> read_last(shared_bucket bucket, std::string key) {
   if (bucket->reads_from_leader) {
-    task<std::optional<key_value_entry>> read = read_from_leader(bucket, key);
-    std::optional<key_value_entry> entry = co_await std::move(read);
+    task<std::optional<key_value_entry>> reading = read_from_leader(bucket, key);
+    std::optional<key_value_entry> entry = co_await std::move(reading);
     co_return without_deletion(std::move(entry));
   }
   const std::string subject =
       bucket->core->api_subject("DIRECT.GET." + bucket->stream + '.' + bucket->prefix + key);
-  task<message> asked = jetstream_core::ask_directly(bucket->core, subject, "");
-  const message reply = co_await std::move(asked);
+  task<message> requesting = jetstream_core::ask_directly(bucket->core, subject, "");
+  const message reply = co_await std::move(requesting);
   co_return without_deletion(entry_of_direct(key, reply, subject));
 }
 
 task<std::optional<key_value_entry>> read_revision(shared_bucket bucket, std::string key,
                                                    std::uint64_t revision) {
   const std::string subject = bucket->core->api_subject("DIRECT.GET." + bucket->stream);
-  task<message> asked =
+  task<message> requesting =
       jetstream_core::ask_directly(bucket->core, subject, detail::write_sequence(revision));
-  const message reply = co_await std::move(asked);
+  const message reply = co_await std::move(requesting);
   std::optional<key_value_entry> entry = entry_of_direct(key, reply, subject);
   // The revision may be one of another key.
   if (entry && reply.headers().find("Nats-Subject") != bucket->prefix + key) co_return std::nullopt;
@@ -169,10 +169,10 @@ task<std::optional<key_value_entry>> read_revision(shared_bucket bucket, std::st
 task<std::uint64_t> write(shared_bucket bucket, std::string key, payload_view value,
                           headers lines) {
   const std::string subject = bucket->prefix + key;
-  task<publish_ack> asked =
+  task<publish_ack> requesting =
       jetstream_core::ask(bucket->core, {.subject = subject, .payload = value, .headers = lines},
                           &detail::read_publish_ack);
-  const publish_ack ack = co_await std::move(asked);
+  const publish_ack ack = co_await std::move(requesting);
   co_return ack.sequence;
 }
 
@@ -192,9 +192,9 @@ task<std::uint64_t> create_key(shared_bucket bucket, std::string key, payload_vi
     } catch (const server_error& error) {
       if (!is_wrong_sequence(error.code())) throw;
     }
-    // The key has a value, or was deleted: then its marker may be replaced.
-    task<std::optional<key_value_entry>> read = read_from_leader(bucket, key);
-    const std::optional<key_value_entry> last = co_await std::move(read);
+    // The key exists, or was deleted. In the second case its marker may be replaced.
+    task<std::optional<key_value_entry>> reading = read_from_leader(bucket, key);
+    const std::optional<key_value_entry> last = co_await std::move(reading);
     if (last && last->operation == key_value_operation::put) break;
     revision = last ? last->revision : 0;
   }
@@ -229,8 +229,8 @@ task<std::vector<key_value_entry>> collect(task<key_value_watch> source) {
   key_value_watch watch = co_await std::move(source);
   std::vector<key_value_entry> entries;
   for (;;) {
-    task<std::optional<key_value_entry>> found = watch.next_initial();
-    std::optional<key_value_entry> entry = co_await std::move(found);
+    task<std::optional<key_value_entry>> reading = watch.next_initial();
+    std::optional<key_value_entry> entry = co_await std::move(reading);
     if (!entry) co_return entries;
     entries.push_back(std::move(*entry));
   }
@@ -293,8 +293,8 @@ task<key_value> key_value::create(const jetstream& streams,
 task<key_value> key_value::open(const jetstream& streams, std::string_view bucket,
                                 key_value_options options) {
   shared_bucket opened = make_bucket(streams.checked_core(), bucket, options);
-  task<stream_info> asked = streams.stream(opened->stream);
-  return open_stream(std::move(opened), std::move(asked));
+  task<stream_info> requesting = streams.stream(opened->stream);
+  return open_stream(std::move(opened), std::move(requesting));
 }
 
 task<> key_value::delete_bucket(const jetstream& streams, std::string_view bucket) {
@@ -369,8 +369,8 @@ task<key_value_watch> key_value::open_watch(shared_bucket bucket, std::string pa
                                             watch_options options) {
   auto reader = std::make_unique<detail::ordered_reader>(bucket->core, bucket->stream,
                                                          reader_config(*bucket, pattern, options));
-  task<> opened = reader->open();
-  co_await std::move(opened);
+  task<> opening = reader->open();
+  co_await std::move(opening);
   co_return key_value_watch(std::move(reader), bucket->prefix.size(), options.skips_deletes);
 }
 

@@ -45,8 +45,8 @@ struct key_value_options {
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: as jetstream. Keys and values that are arguments must outlive the await.
-/// Errors: as jetstream; std::invalid_argument for keys that are none. An acknowledged change is as
-/// safe as an acknowledged message of jetstream; a change whose call failed with
+/// Errors: as jetstream; std::invalid_argument for invalid keys. An acknowledged change is as safe
+/// as an acknowledged message of jetstream; a change whose call failed with
 /// nats::errc::request_timeout or connection_lost may have been made.
 class key_value {
  public:
@@ -67,13 +67,13 @@ class key_value {
 
   const std::string& bucket() const;
 
-  /// Returns the value of a key; nothing if there is none.
+  /// Returns the value of a key; std::nullopt if there is none.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key) const;
   /// Returns the value of a key with this revision, if the bucket has kept it.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key,
                                                          std::uint64_t revision) const;
 
-  // --- Changes. Those that return a number return the revision of the change ---
+  // --- Changes. A returned number is the revision of the change ---
 
   [[nodiscard]] task<std::uint64_t> put(std::string_view key, payload_view value) const;
   /// Adds a key that does not exist, or was deleted. Errors: jetstream_errc::key_exists. A

@@ -31,8 +31,8 @@ struct key_value_config {
   stream_compression compression = stream_compression::none;
   /// Servers of a cluster that store each value, 1 to 5: see stream_config::replicas.
   unsigned replicas = 1;
-  /// Allows a time to live for single keys; watches hear of keys that have expired, of which a
-  /// marker stays for so long. At least 1 s; zero: neither. Needs a server of 2.11.
+  /// Allows a time to live for single keys; watches receive expired keys, whose markers stay for
+  /// this time. At least 1 s; zero: neither. Needs a server of 2.11.
   duration marker_time = duration::zero();
   std::optional<stream_placement> placement = std::nullopt;
   std::optional<stream_republish> republish = std::nullopt;

@@ -45,10 +45,11 @@ class key_value_watch {
   key_value_watch& operator=(key_value_watch&&) noexcept;
   ~key_value_watch();
 
-  /// The next of the values that the bucket has had before; nothing once all were returned.
+  /// Returns the next of the values that the bucket has had before; std::nullopt once all were
+  /// returned.
   [[nodiscard]] task<std::optional<key_value_entry>> next_initial();
-  /// Waits for the next value, an initial one included; nothing after the client was closed. A wait
-  /// that is stopped loses nothing.
+  /// Waits for the next value, an initial one included; returns std::nullopt after the client was
+  /// closed. A wait that is stopped loses nothing.
   [[nodiscard]] task<std::optional<key_value_entry>> next();
 
  private:

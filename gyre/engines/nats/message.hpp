@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// message: a message of NATS that a subscription or a request has received.
+// message: a NATS message that a subscription or a request has received.
 //
 //     auto order = co_await orders.next();
 //     if (!order->reply().empty()) co_await bus.publish(order->reply(), "accepted");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// notice: an event of a client of NATS that no call reports.
+// notice: an event of a NATS client that no call reports.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// publish_options, request_options: the optional parts of a message of NATS, and of a request.
+// publish_options, request_options: the optional parts of a NATS message, and of a request.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -19,8 +19,8 @@ struct publish_options {
 
 /// Optional parts of a request. Lifetime: views, which must outlive the call.
 struct request_options {
-  /// The limit of the time until the reply, the wait for a connection included. The time limit;
-  /// none: client_options::request_timeout.
+  /// The time limit for the reply, the wait for a connection included; none:
+  /// client_options::request_timeout.
   std::optional<duration> timeout = std::nullopt;
   header_view headers = {};
 };

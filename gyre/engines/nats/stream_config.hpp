@@ -33,7 +33,7 @@ enum class storage_type : unsigned char {
 /// The reaction of a full stream to a new message.
 enum class discard_policy : unsigned char {
   oldest,  ///< the stream drops its oldest messages
-  newest,  ///< refuses the new message, with jetstream_errc::store_failed
+  newest,  ///< the stream refuses the new message, with jetstream_errc::store_failed
 };
 
 /// The compression of a stream's messages in files.

@@ -43,8 +43,8 @@ void subscription::unsubscribe() noexcept {
 
 task<> subscription::drain() {
   if (core_ == nullptr) co_return;
-  task<> drained = detail::client_core::drain_subscription(core_, state_);
-  co_await std::move(drained);
+  task<> draining = detail::client_core::drain_subscription(core_, state_);
+  co_await std::move(draining);
 }
 
 std::string_view subscription::subject() const noexcept {

@@ -46,8 +46,9 @@ class subscription {
   /// Ends the subscription as unsubscribe() does.
   ~subscription() { unsubscribe(); }
 
-  /// Waits for the next message, in the order in which the server sent them; nothing at the end:
-  /// after unsubscribe(), drain(), `unsubscribe_after` messages, or the client's close().
+  /// Waits for the next message, in the order in which the server sent them; returns std::nullopt
+  /// at the end: after unsubscribe(), drain(), `unsubscribe_after` messages, or the client's
+  /// close().
   [[nodiscard]] task<std::optional<message>> next();
   /// Returns the next message, if one has come.
   [[nodiscard]] std::optional<message> try_next();

@@ -35,7 +35,7 @@ struct name_page {
 
 enum class consumer_action : unsigned char { create, update, create_or_update };
 
-// --- Requests. Texts that are no UTF-8 throw std::invalid_argument ---
+// --- Requests. Texts that are not UTF-8 throw std::invalid_argument ---
 
 std::string write_stream(const stream_config& config);
 std::string write_consumer(std::string_view stream, const consumer_config& config,

@@ -55,16 +55,16 @@ void check_name(std::string_view kind, std::string_view name) {
                               std::string(kind));
 }
 
-jetstream_core::jetstream_core(std::shared_ptr<client_core> bus, jetstream_options options)
-    : bus_(std::move(bus)),
+jetstream_core::jetstream_core(std::shared_ptr<client_core> client, jetstream_options options)
+    : client_(std::move(client)),
       options_(checked(std::move(options))),
       prefix_(api_prefix(options_)),
       window_(options_.max_unacknowledged) {
-  static_cast<void>(client_core::of(bus_));  // throws if the client was moved from
+  static_cast<void>(client_core::of(client_));  // throws if the client was moved from
 }
 
-std::string jetstream_core::api_subject(std::string_view function) const {
-  return prefix_ + std::string(function);
+std::string jetstream_core::api_subject(std::string_view api_name) const {
+  return prefix_ + std::string(api_name);
 }
 
 jetstream_core::schedule::schedule(const jetstream_core& core,
@@ -73,45 +73,46 @@ jetstream_core::schedule::schedule(const jetstream_core& core,
       no_stream_deadline(
           std::min(deadline, core.loop().deadline_after(core.options_.no_stream_timeout))) {}
 
-task<bool> jetstream_core::may_repeat(schedule& times, steady_time deadline) const {
-  const duration delay = repetition_delays.delay(++times.repetitions);
+task<bool> jetstream_core::wait_before_repetition(schedule& attempts, steady_time deadline) const {
+  const duration delay = repetition_delays.delay(++attempts.repetitions);
   if (loop().now() + delay >= deadline) co_return false;
   co_await sleep_for(delay);
   co_return true;
 }
 
-task<message> jetstream_core::send(shared self, request parts, schedule& times) {
+task<message> jetstream_core::send(shared self, request api_request, schedule& attempts) {
   for (;;) {
-    duration limit = times.deadline - self->loop().now();
-    if (parts.is_repeatable) limit = std::min<duration>(limit, self->options_.attempt_timeout);
+    duration limit = attempts.deadline - self->loop().now();
+    if (api_request.is_repeatable)
+      limit = std::min<duration>(limit, self->options_.attempt_timeout);
     std::exception_ptr error;
     std::error_code code;
     try {
-      task<message> replied =
-          client_core::request(self->bus_, parts.subject, parts.payload,
-                               request_options{.timeout = limit, .headers = parts.headers});
-      co_return co_await std::move(replied);
+      task<message> requesting =
+          client_core::request(self->client_, api_request.subject, api_request.payload,
+                               request_options{.timeout = limit, .headers = api_request.headers});
+      co_return co_await std::move(requesting);
     } catch (const std::system_error& failure) {
       code = failure.code();
       const bool is_lost = code == errc::request_timeout || code == errc::connection_lost;
-      if (code != errc::no_responders && !(is_lost && parts.is_repeatable)) throw;
+      if (code != errc::no_responders && !(is_lost && api_request.is_repeatable)) throw;
       error = std::current_exception();
     }
     const bool has_no_stream = code == errc::no_responders;
-    task<bool> repeated =
-        self->may_repeat(times, has_no_stream ? times.no_stream_deadline : times.deadline);
-    const bool has_time = co_await std::move(repeated);
+    task<bool> waiting = self->wait_before_repetition(
+        attempts, has_no_stream ? attempts.no_stream_deadline : attempts.deadline);
+    const bool has_time = co_await std::move(waiting);
     if (has_time) continue;
-    if (has_no_stream) throw_no_stream(parts.subject);
+    if (has_no_stream) throw_no_stream(api_request.subject);
     std::rethrow_exception(error);
   }
 }
 
 task<message> jetstream_core::ask_directly(shared self, std::string subject, std::string body) {
-  schedule times(*self, std::nullopt);
-  const request sent{.subject = subject, .payload = body, .is_repeatable = true};
-  task<message> replied = send(self, sent, times);
-  co_return co_await std::move(replied);
+  schedule attempts(*self, std::nullopt);
+  const request new_request{.subject = subject, .payload = body, .is_repeatable = true};
+  task<message> requesting = send(self, new_request, attempts);
+  co_return co_await std::move(requesting);
 }
 
 task<join_handle<publish_ack>> jetstream_core::publish_async(shared self, std::string subject,
@@ -132,13 +133,13 @@ task<publish_ack> jetstream_core::publish_owned(shared self, std::string subject
                                                 semaphore_permit permit) {
   // Released when the acknowledgement has come; the parameter would live as long as the handle.
   const semaphore_permit held = std::move(permit);
-  const request sent{.subject = subject,
-                     .payload = payload,
-                     .headers = headers,
-                     .is_repeatable = is_repeatable,
-                     .timeout = timeout};
-  task<publish_ack> asked = ask(self, sent, &read_publish_ack);
-  co_return co_await std::move(asked);
+  const request new_request{.subject = subject,
+                            .payload = payload,
+                            .headers = headers,
+                            .is_repeatable = is_repeatable,
+                            .timeout = timeout};
+  task<publish_ack> requesting = ask(self, new_request, &read_publish_ack);
+  co_return co_await std::move(requesting);
 }
 
 }  // namespace gyre::nats::detail

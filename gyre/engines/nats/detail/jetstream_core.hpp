@@ -27,7 +27,8 @@
 
 namespace gyre::nats::detail {
 
-/// Names of streams and consumers. Throws std::invalid_argument for one that is none.
+/// Throws std::invalid_argument unless `name` is a valid name of a stream or a consumer. `kind` is
+/// for the message.
 void check_name(std::string_view kind, std::string_view name);
 
 /// The calls of a jetstream are its static functions, whose first argument keeps the core.
@@ -50,13 +51,13 @@ class jetstream_core {
     std::optional<duration> timeout = std::nullopt;
   };
 
-  jetstream_core(std::shared_ptr<client_core> bus, jetstream_options options);
+  jetstream_core(std::shared_ptr<client_core> client, jetstream_options options);
 
-  const std::shared_ptr<client_core>& bus() const noexcept { return bus_; }
-  event_loop& loop() const noexcept { return bus_->loop(); }
+  const std::shared_ptr<client_core>& client() const noexcept { return client_; }
+  event_loop& loop() const noexcept { return client_->loop(); }
   const jetstream_options& options() const noexcept { return options_; }
-  /// The subject of a function of the API, such as "STREAM.INFO.ORDERS".
-  std::string api_subject(std::string_view function) const;
+  /// Returns the subject of a function of the API, such as "STREAM.INFO.ORDERS".
+  std::string api_subject(std::string_view api_name) const;
   std::size_t unacknowledged() const noexcept {
     return options_.max_unacknowledged - window_.available();
   }
@@ -64,10 +65,10 @@ class jetstream_core {
   /// Sends a request until a stream or the API replies, and reads the reply. Sends it again as well
   /// after an error of the server that passes.
   template <class T>
-  static task<T> ask(shared self, request parts, reader<T> read);
-  /// Calls a function of the API as ask() does.
+  static task<T> ask(shared self, request api_request, reader<T> read);
+  /// Calls a function of the API, such as "STREAM.INFO.ORDERS", as ask() does.
   template <class T>
-  static task<T> call(shared self, std::string function, std::string body, reader<T> read,
+  static task<T> call(shared self, std::string api_name, std::string body, reader<T> read,
                       bool is_repeatable = true);
   /// Sends a direct request, to which the reply is a message of the stream itself.
   static task<message> ask_directly(shared self, std::string subject, std::string body);
@@ -86,47 +87,47 @@ class jetstream_core {
     std::size_t repetitions = 0;
   };
 
-  /// Sends a request until somebody replies.
-  static task<message> send(shared self, request parts, schedule& times);
+  /// Sends a request until a server or a service replies.
+  static task<message> send(shared self, request api_request, schedule& attempts);
   /// Waits before a repetition. Returns false if there is no time for one.
-  task<bool> may_repeat(schedule& times, steady_time deadline) const;
+  task<bool> wait_before_repetition(schedule& attempts, steady_time deadline) const;
   static task<publish_ack> publish_owned(shared self, std::string subject, std::string payload,
                                          nats::headers headers, bool is_repeatable,
                                          std::optional<duration> timeout, semaphore_permit permit);
 
-  const std::shared_ptr<client_core> bus_;
+  const std::shared_ptr<client_core> client_;
   const jetstream_options options_;
   const std::string prefix_;  // the beginning of the API's subjects, with a '.' at its end
   semaphore window_;
 };
 
 template <class T>
-task<T> jetstream_core::ask(shared self, request parts, reader<T> read) {
-  schedule times(*self, parts.timeout);
+task<T> jetstream_core::ask(shared self, request api_request, reader<T> read) {
+  schedule attempts(*self, api_request.timeout);
   for (;;) {
-    task<message> replied = send(self, parts, times);
-    const message reply = co_await std::move(replied);
+    task<message> requesting = send(self, api_request, attempts);
+    const message reply = co_await std::move(requesting);
     std::exception_ptr error;
     try {
-      co_return read(reply.text(), parts.subject);
-    } catch (const server_error& refusal) {
-      const bool passes = refusal.code() == std::errc::resource_unavailable_try_again;
-      if (!passes) throw;
+      co_return read(reply.text(), api_request.subject);
+    } catch (const server_error& failure) {
+      const bool is_transient = failure.code() == std::errc::resource_unavailable_try_again;
+      if (!is_transient) throw;
       error = std::current_exception();
     }
-    task<bool> repeated = self->may_repeat(times, times.deadline);
-    const bool has_time = co_await std::move(repeated);
+    task<bool> waiting = self->wait_before_repetition(attempts, attempts.deadline);
+    const bool has_time = co_await std::move(waiting);
     if (!has_time) std::rethrow_exception(error);
   }
 }
 
 template <class T>
-task<T> jetstream_core::call(shared self, std::string function, std::string body, reader<T> read,
+task<T> jetstream_core::call(shared self, std::string api_name, std::string body, reader<T> read,
                              bool is_repeatable) {
-  const std::string subject = self->api_subject(function);
-  const request sent{.subject = subject, .payload = body, .is_repeatable = is_repeatable};
-  task<T> asked = ask(self, sent, read);
-  co_return co_await std::move(asked);
+  const std::string subject = self->api_subject(api_name);
+  const request new_request{.subject = subject, .payload = body, .is_repeatable = is_repeatable};
+  task<T> requesting = ask(self, new_request, read);
+  co_return co_await std::move(requesting);
 }
 
 }  // namespace gyre::nats::detail

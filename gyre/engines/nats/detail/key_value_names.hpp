@@ -10,7 +10,7 @@
 
 namespace gyre::nats::detail {
 
-/// Throw std::invalid_argument for names that are none.
+/// These functions throw std::invalid_argument for invalid names.
 void check_bucket(std::string_view bucket);
 void check_key(std::string_view key);
 /// Checks a pattern as check_key() does, but "*" may stand for a token, and ">" for those at the

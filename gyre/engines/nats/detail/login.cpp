@@ -118,7 +118,7 @@ std::string connect_line(const client_options& options, const server_address& se
                   {"no_responders", info.server.has_headers}};
   if (!options.name.empty()) connect["name"] = options.name;
   add_user(connect, options, server, info);
-  // Bytes that are no UTF-8 are replaced, since JSON has no others.
+  // Bytes that are not UTF-8 are replaced, since JSON allows no others.
   return "CONNECT " + connect.dump(-1, ' ', false, json::error_handler_t::replace) + "\r\n";
 }
 

@@ -23,10 +23,10 @@ struct info_message {
 };
 
 /// Reads the JSON of INFO; members of other types than expected count as missing. The result is
-/// empty if the text is no JSON object. Throws std::bad_alloc.
+/// empty if the text is not a JSON object. Throws std::bad_alloc.
 std::optional<info_message> parse_info(std::string_view json);
 
-/// The line CONNECT for a server that has sent `info`. Throws std::system_error
+/// Writes the line CONNECT for a server that has sent `info`. Throws std::system_error
 /// (errc::bad_credentials, nonce_missing; the errors of reading a file).
 std::string connect_line(const client_options& options, const server_address& server,
                          const info_message& info);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// message_block: the memory of one message of NATS, which is also its place in a queue.
+// message_block: the memory of one NATS message, which is also its place in a queue.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>

@@ -92,7 +92,7 @@ key_ptr private_key(byte_span seed) {
   return key;
 }
 
-// The line after the one that has "BEGIN " and `label`.
+// Returns the line after the line that has "BEGIN " and `label`.
 std::optional<std::string> line_below(std::string_view text, std::string_view label) {
   const std::size_t found = text.find(std::string("BEGIN ").append(label));
   if (found == std::string_view::npos) return std::nullopt;

@@ -37,10 +37,10 @@ task<> ordered_reader::open() {
     config_.deliver = deliver_policy::from_sequence;
     config_.start_sequence = *last_message_ + 1;
   }
-  task<consumer_info> created = jetstream_core::call(
+  task<consumer_info> creating = jetstream_core::call(
       core_, "CONSUMER.CREATE." + stream_,
       write_consumer(stream_, config_, consumer_action::create), &read_consumer);
-  consumer_info info = co_await std::move(created);
+  consumer_info info = co_await std::move(creating);
   consumer_ = std::move(info.name);
   reader_ = std::make_unique<pull_reader>(core_, stream_, consumer_, messages_options());
   consumer_sequence_ = 0;
@@ -55,7 +55,7 @@ void ordered_reader::close_consumer() noexcept {
   try {
     const std::string subject = core_->api_subject("CONSUMER.DELETE." + stream_ + '.' + consumer_);
     static_cast<void>(client_core::try_publish(
-        core_->bus(), subject, {}, publish_options{.reply = core_->bus()->new_inbox()}));
+        core_->client(), subject, {}, publish_options{.reply = core_->client()->new_inbox()}));
   } catch (...) {
     return;  // the server deletes it after inactive_threshold
   }
@@ -76,11 +76,11 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
   using outcome = pull_reader::outcome;
   for (;;) {
     if (reader_ == nullptr) {
-      task<> opened = open();
-      co_await std::move(opened);
+      task<> opening = open();
+      co_await std::move(opening);
     }
-    task<pull_reader::event> found = reader_->next(read_mode);
-    pull_reader::event event = co_await std::move(found);
+    task<pull_reader::event> reading = reader_->next(read_mode);
+    pull_reader::event event = co_await std::move(reading);
     switch (event.kind) {
       case outcome::closed:
       case outcome::drained: co_return std::nullopt;
@@ -108,12 +108,12 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::next() {
 task<std::optional<ordered_reader::ordered_message>> ordered_reader::next_initial() {
   if (!has_initial_) co_return std::nullopt;
   if (reader_ == nullptr) {
-    task<> opened = open();
-    co_await std::move(opened);
+    task<> opening = open();
+    co_await std::move(opening);
   }
   if (initial_left_ > 0) {
-    task<std::optional<ordered_message>> found = read(pull_reader::mode::drain);
-    std::optional<ordered_message> result = co_await std::move(found);
+    task<std::optional<ordered_message>> reading = read(pull_reader::mode::drain);
+    std::optional<ordered_message> result = co_await std::move(reading);
     if (result) co_return std::move(result);
   }
   has_initial_ = false;

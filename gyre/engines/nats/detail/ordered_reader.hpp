@@ -37,9 +37,10 @@ class ordered_reader {
   /// Creates the consumer, so that messages from now on are found. Without this call the first read
   /// creates it.
   task<> open();
-  /// Waits for the next message; nothing after the client was closed.
+  /// Waits for the next message, and returns it; std::nullopt once the client is closed.
   task<std::optional<ordered_message>> next();
-  /// The next of the messages that existed when the reader was opened; nothing after them.
+  /// Returns the next of the messages that existed when the reader was opened; std::nullopt after
+  /// the last.
   task<std::optional<ordered_message>> next_initial();
 
  private:

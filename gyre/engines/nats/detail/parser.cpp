@@ -40,7 +40,8 @@ std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
   const std::size_t end = bytes.find('\n', scanned_);
   const bool is_found = end != std::string_view::npos;
   scanned_ = is_found ? end + 1 : bytes.size();
-  if (scanned_ > max_line && (scanned_ > max_info || !is_word(bytes.substr(0, 4), "INFO"))) {
+  if (scanned_ > max_line_size &&
+      (scanned_ > max_info_size || !is_word(bytes.substr(0, 4), "INFO"))) {
     return std::unexpected(errc::bad_message);
   }
   if (is_found && (end == 0 || bytes[end - 1] != '\r')) return std::unexpected(errc::bad_message);

@@ -41,15 +41,15 @@ class parser {
  public:
   /// Lines other than INFO. A client's line may have 4 KiB; the server adds a number to those it
   /// passes on, and words to those that it refuses.
-  static constexpr std::size_t max_line = std::size_t{8} << 10;
+  static constexpr std::size_t max_line_size = std::size_t{8} << 10;
   /// INFO names the servers of a cluster.
-  static constexpr std::size_t max_info = std::size_t{64} << 10;
+  static constexpr std::size_t max_info_size = std::size_t{64} << 10;
 
   explicit parser(std::size_t max_message) noexcept
       : max_message_(std::min(max_message, largest_message)) {}
 
-  /// The operation at the front of `bytes`; none: more bytes are needed. After an operation the
-  /// next one begins.
+  /// Parses the operation at the front of `bytes`; std::nullopt if more bytes are needed. After an
+  /// operation the next call begins a new one.
   std::expected<std::optional<operation>, errc> parse(std::string_view bytes) noexcept;
 
  private:

@@ -121,11 +121,11 @@ TEST(NatsParser, RefusesWhatIsNoOperation) {
 TEST(NatsParser, LimitsMessagesAndLines) {
   EXPECT_EQ(error_of("MSG a 1 1001\r\n"), errc::message_too_large);
   EXPECT_TRUE(is_incomplete("MSG a 1 1000\r\n"));
-  const std::string line(parser::max_line, 'x');
+  const std::string line(parser::max_line_size, 'x');
   EXPECT_EQ(error_of(line + 'x'), errc::bad_message);
   EXPECT_TRUE(is_incomplete("-ERR " + line.substr(5)));
   EXPECT_TRUE(is_incomplete("INFO " + line));
-  EXPECT_EQ(error_of("INFO " + std::string(parser::max_info, 'x')), errc::bad_message);
+  EXPECT_EQ(error_of("INFO " + std::string(parser::max_info_size, 'x')), errc::bad_message);
 }
 
 TEST(NatsParser, LimitsMessagesWhoseSizesOverflow) {

@@ -73,8 +73,8 @@ pull_reader::pull_reader(std::shared_ptr<jetstream_core> core, const std::string
       options_(checked(options)),
       consumer_(stream + '.' + consumer),
       request_subject_(core_->api_subject("CONSUMER.MSG.NEXT." + consumer_)),
-      inbox_(core_->bus()->new_inbox() + '.'),
-      arrivals_(client_core::subscribe(core_->bus(), inbox_ + '*', queue_options(options_))) {
+      inbox_(core_->client()->new_inbox() + '.'),
+      arrivals_(client_core::subscribe(core_->client(), inbox_ + '*', queue_options(options_))) {
   begin_generation();
 }
 
@@ -84,7 +84,7 @@ void pull_reader::begin_generation() {
 }
 
 void pull_reader::notice_login() {
-  if (core_->bus()->logins() != logins_ && pending_ > 0) begin_generation();
+  if (core_->client()->logins() != logins_ && pending_ > 0) begin_generation();
 }
 
 void pull_reader::pause() noexcept {
@@ -110,7 +110,7 @@ std::string pull_reader::write_request(mode read_mode) const {
 void pull_reader::note_request() noexcept {
   pending_ = options_.max_messages;
   has_delivered_ = false;
-  logins_ = core_->bus()->logins();
+  logins_ = core_->client()->logins();
   last_activity_ = core_->loop().now();
 }
 
@@ -119,21 +119,21 @@ task<> pull_reader::send_request(mode read_mode) {
   const std::string request = write_request(read_mode);
   note_request();
   try {
-    task<> published = client_core::publish(core_->bus(), request_subject_, request,
-                                            publish_options{.reply = reply_});
-    co_await std::move(published);
+    task<> publishing = client_core::publish(core_->client(), request_subject_, request,
+                                             publish_options{.reply = reply_});
+    co_await std::move(publishing);
   } catch (...) {
     begin_generation();
     throw;
   }
-  logins_ = core_->bus()->logins();  // publish() may have waited for a connection
+  logins_ = core_->client()->logins();  // publish() may have waited for a connection
 }
 
 void pull_reader::request_ahead() noexcept try {
   notice_login();
   if (!wants_request(mode::wait) || core_->loop().now() < resume_time_) return;
   const std::string request = write_request(mode::wait);
-  const bool is_sent = client_core::try_publish(core_->bus(), request_subject_, request,
+  const bool is_sent = client_core::try_publish(core_->client(), request_subject_, request,
                                                 publish_options{.reply = reply_});
   if (is_sent) note_request();
 } catch (...) {
@@ -155,8 +155,8 @@ task<pull_reader::event> pull_reader::next(mode read_mode) {
     if (arrivals_.has_ended()) co_return event{};
     notice_login();
     if (wants_request(read_mode)) {
-      task<> sent = send_request(read_mode);
-      co_await std::move(sent);
+      task<> sending = send_request(read_mode);
+      co_await std::move(sending);
     }
     if (notice_silence()) co_return event{outcome::silent};
 
@@ -204,7 +204,7 @@ bool pull_reader::notice_silence() {
   const steady_time now = core_->loop().now();
   const bool has_news = std::exchange(received_, arrivals_.received()) != arrivals_.received();
   // Without a connection nothing can come.
-  if (has_news || !core_->bus()->is_ready()) last_activity_ = now;
+  if (has_news || !core_->client()->is_ready()) last_activity_ = now;
   if (now - last_activity_ < 2 * options_.heartbeat) return false;
   ++missed_heartbeats_;
   begin_generation();

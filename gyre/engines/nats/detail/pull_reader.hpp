@@ -22,7 +22,7 @@
 
 namespace gyre::nats::detail {
 
-/// The text of a request for messages. Parameters of zero are left out.
+/// Returns the text of a request for messages. Parameters of zero are left out.
 std::string write_pull(std::size_t messages, std::size_t bytes, duration expires,
                        duration heartbeat, bool may_wait);
 
@@ -55,13 +55,13 @@ class pull_reader {
   const std::string& subject() const noexcept { return request_subject_; }
   std::uint64_t missed_heartbeats() const noexcept { return missed_heartbeats_; }
 
-  /// The next event. After one that is no message, a further call requests messages again, with a
-  /// pause after failures. A wait that is stopped loses nothing.
+  /// Returns the next event. After an event that is not a message, the next call requests messages
+  /// again, after a failure with a pause. A stop of the wait loses no event.
   task<event> next(mode read_mode = mode::wait);
   /// Asks after outcome::no_responders whether the consumer still exists. True also when no server
   /// can tell at present. Errors: operation_cancelled.
   task<bool> may_have_consumer() const;
-  /// The next event that has come; requests messages, too.
+  /// Returns the next event, if one has come, and requests further messages.
   std::optional<event> take();
 
  private:

@@ -6,8 +6,8 @@
 namespace gyre::nats::detail {
 namespace {
 
-bool begins_with(std::string_view text, std::string_view beginning) noexcept {
-  return gyre::detail::equals_ignoring_case(text.substr(0, beginning.size()), beginning);
+bool begins_with(std::string_view text, std::string_view prefix) noexcept {
+  return gyre::detail::equals_ignoring_case(text.substr(0, prefix.size()), prefix);
 }
 
 pull_status classify_conflict(std::string_view description) noexcept {

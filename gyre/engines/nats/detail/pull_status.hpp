@@ -13,7 +13,7 @@ enum class pull_status : unsigned char {
   ended,             ///< the request has ended in order
   ended_by_size,     ///< the next message exceeds the request's bytes
   busy,              ///< the request was not accepted, or has ended, for a reason that passes
-  no_responders,     ///< nobody got the request
+  no_responders,     ///< no server or consumer got the request
   consumer_deleted,  ///< the consumer is gone: no later request can succeed
   refused,
 };

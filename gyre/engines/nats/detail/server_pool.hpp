@@ -30,8 +30,9 @@ class server_pool {
   /// The server that next() returned last; at first the first one.
   const entry& current() const noexcept { return entries_[index_]; }
   std::size_t size() const noexcept { return entries_.size(); }
-  /// Notes the servers that the current one has told of, "HOST:PORT", instead of those that a
-  /// server has told of before. `is_encrypted`: nobody can have changed them on their way.
+  /// Stores the servers that the current one has announced, "HOST:PORT", instead of those that a
+  /// server has announced before. `is_encrypted`: whether the announcement came encrypted, so that
+  /// no attacker can have changed it.
   void discover(const std::vector<std::string>& servers, bool is_encrypted);
 
  private:

@@ -120,8 +120,8 @@ void check_service_name(std::string_view name) {
   refuse_config("'" + std::string(name) + "' is no name: letters, digits, '-' and '_'");
 }
 
-service_core::service_core(std::shared_ptr<client_core> bus, service_config config)
-    : bus_(std::move(bus)),
+service_core::service_core(std::shared_ptr<client_core> client, service_config config)
+    : client_(std::move(client)),
       config_(checked(std::move(config))),
       info_{.name = config_.name,
             .id = random_service_id(),
@@ -134,7 +134,7 @@ service_core::service_core(std::shared_ptr<client_core> bus, service_config conf
 // --- Coroutines ---
 
 void service_core::start(task<> work) {
-  spawn(bus_->loop(), std::move(work),
+  spawn(client_->loop(), std::move(work),
         {.stop = stop_.get_token(),
          .on_error = [self = shared_from_this()](
                          std::exception_ptr error) { self->fail(std::move(error)); },
@@ -153,10 +153,10 @@ void service_core::start() {
   for (const auto& [each, name] : verbs) {
     for (const std::string& rest :
          {std::string(), '.' + info_.name, '.' + info_.name + '.' + id()}) {
-      discovery& added = discoveries_.emplace_back(
+      discovery& new_discovery = discoveries_.emplace_back(
           each,
-          client_core::subscribe(bus_, name + rest, {.max_messages = max_discovery_requests}));
-      start(serve_discovery(new_worker(), added));
+          client_core::subscribe(client_, name + rest, {.max_messages = max_discovery_requests}));
+      start(serve_discovery(new_worker(), new_discovery));
     }
   }
 }
@@ -164,20 +164,21 @@ void service_core::start() {
 void service_core::add_endpoint(std::string name, handler serve, endpoint_options options) {
   check_service_name(name);
   if (is_closed_) throw std::logic_error("gyre::nats::service: it has been stopped");
-  endpoint& added = endpoints_.emplace_back(std::move(serve), checked(options));
+  endpoint& new_endpoint = endpoints_.emplace_back(std::move(serve), checked(options));
   try {
-    if (added.options.subject.empty()) added.options.subject = name;
-    if (added.options.queue_group.empty()) added.options.queue_group = config_.queue_group;
-    if (added.options.has_no_queue_group) added.options.queue_group.clear();
-    added.stats.endpoint = {.name = std::move(name),
-                            .subject = added.options.subject,
-                            .queue_group = added.options.queue_group,
-                            .metadata = added.options.metadata};
+    if (new_endpoint.options.subject.empty()) new_endpoint.options.subject = name;
+    if (new_endpoint.options.queue_group.empty())
+      new_endpoint.options.queue_group = config_.queue_group;
+    if (new_endpoint.options.has_no_queue_group) new_endpoint.options.queue_group.clear();
+    new_endpoint.stats.endpoint = {.name = std::move(name),
+                                   .subject = new_endpoint.options.subject,
+                                   .queue_group = new_endpoint.options.queue_group,
+                                   .metadata = new_endpoint.options.metadata};
     // The queue is emptied in each turn: requests wait in coroutines, or are refused.
-    added.arrivals = client_core::subscribe(bus_, added.options.subject,
-                                            {.queue_group = added.options.queue_group});
-    info_.endpoints.push_back(added.stats.endpoint);
-    start(receive(new_worker(), added));
+    new_endpoint.arrivals = client_core::subscribe(
+        client_, new_endpoint.options.subject, {.queue_group = new_endpoint.options.queue_group});
+    info_.endpoints.push_back(new_endpoint.stats.endpoint);
+    start(receive(new_worker(), new_endpoint));
   } catch (...) {
     if (info_.endpoints.size() == endpoints_.size()) info_.endpoints.pop_back();
     endpoints_.pop_back();
@@ -200,9 +201,10 @@ task<> service_core::serve_discovery(worker self, discovery& source) {
     const std::optional<message> request = co_await std::move(next);
     if (!request) co_return;
     if (request->reply().empty()) continue;
-    const std::string text = self->discovery_reply(source.asked);
-    task<> published = client_core::publish(self->bus_, request->reply(), text, publish_options());
-    auto sent = as_expected(std::move(published));
+    const std::string text = self->discovery_reply(source.kind);
+    task<> publishing =
+        client_core::publish(self->client_, request->reply(), text, publish_options());
+    auto sent = as_expected(std::move(publishing));
     static_cast<void>(co_await std::move(sent));  // a client without a reply asks again
   }
 }
@@ -218,7 +220,7 @@ steady_time service_core::deadline_of(const endpoint& target,
       limit = std::min<duration>(limit, duration(std::chrono::milliseconds{*count}));
     }
   }
-  return bus_->loop().deadline_after(limit);
+  return client_->loop().deadline_after(limit);
 }
 
 void service_core::admit(endpoint& target, message&& content) {
@@ -240,11 +242,11 @@ void service_core::admit(endpoint& target, message&& content) {
   const reply refusal = refuse(target, overloaded, "too many requests wait");
   if (content.reply().empty()) return;
   try {
-    // Without room in the output the client learns it by its own limit of time.
-    static_cast<void>(client_core::try_publish(bus_, content.reply(), refusal.text,
+    // Without room in the output the client learns of the refusal by its own time limit.
+    static_cast<void>(client_core::try_publish(client_, content.reply(), refusal.text,
                                                {.headers = refusal.headers}));
   } catch (const std::system_error& error) {
-    // Another client may ask for a reply to a subject that is none.
+    // Another client may ask for a reply to an invalid subject.
     target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
   }
 }
@@ -281,7 +283,7 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
       target.open_bytes -= bytes;
       target.stats.processing_time = target.stats.processing_time + (loop.now() - begin);
     }
-  } const measured{target, self->bus_->loop(), size_of(content)};
+  } const measured{target, self->client_->loop(), size_of(content)};
 
   const std::string reply_subject(content.reply());
   const service_request request(std::move(content), deadline);
@@ -295,7 +297,7 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
     sent = self->refuse(target, overloaded, "the service ends");
   } catch (const std::system_error& error) {
     // A time limit within the handler may have expired instead.
-    if (error.code() == time_limit_errc::expired && self->bus_->loop().now() >= deadline) {
+    if (error.code() == time_limit_errc::expired && self->client_->loop().now() >= deadline) {
       sent = self->refuse(target, timed_out, "the request has taken too long");
     } else {
       sent = self->refuse(target, internal_error, "internal error");
@@ -308,17 +310,17 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
     sent = self->refuse(target, internal_error, "internal error");
   }
   if (reply_subject.empty()) co_return;
-  task<> published = self->publish_reply(target, reply_subject, std::move(sent));
-  co_await std::move(published);
+  task<> publishing = self->publish_reply(target, reply_subject, std::move(sent));
+  co_await std::move(publishing);
 }
 
 task<> service_core::publish_reply(endpoint& target, std::string_view subject, reply content) {
   const publish_options options{.headers = content.headers};
   std::error_code error;
   try {
-    if (client_core::try_publish(bus_, subject, content.text, options)) co_return;
-    task<> published = client_core::publish(bus_, subject, content.text, options);
-    co_return co_await std::move(published);
+    if (client_core::try_publish(client_, subject, content.text, options)) co_return;
+    task<> publishing = client_core::publish(client_, subject, content.text, options);
+    co_return co_await std::move(publishing);
   } catch (const std::system_error& failure) {
     error = failure.code();
   }
@@ -326,7 +328,7 @@ task<> service_core::publish_reply(endpoint& target, std::string_view subject, r
   target.stats.last_error += ": " + header_text(error.message());
   if (error != errc::payload_too_large) co_return;
   static_cast<void>(
-      client_core::try_publish(bus_, subject, refusal.text, {.headers = refusal.headers}));
+      client_core::try_publish(client_, subject, refusal.text, {.headers = refusal.headers}));
 }
 
 // --- The end ---

@@ -41,7 +41,7 @@ inline constexpr std::string_view timeout_header = "Gyre-Timeout";
 inline constexpr std::string_view error_header = "Nats-Service-Error";
 inline constexpr std::string_view error_code_header = "Nats-Service-Error-Code";
 
-/// Throws std::invalid_argument for a name of a service or an endpoint that is none.
+/// Throws std::invalid_argument unless `name` is a valid name of a service or of an endpoint.
 void check_service_name(std::string_view name);
 
 /// Thread-safety: the loop's thread.
@@ -49,7 +49,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
  public:
   using handler = service::handler;
 
-  service_core(std::shared_ptr<client_core> bus, service_config config);
+  service_core(std::shared_ptr<client_core> client, service_config config);
 
   /// Begins to reply to the service protocol.
   void start();
@@ -78,7 +78,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
   };
   enum class verb : unsigned char { ping, info, stats };
   struct discovery {
-    verb asked;
+    verb kind;
     subscription arrivals;
   };
   /// A reply to be sent.
@@ -119,7 +119,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
   std::string discovery_reply(verb request) const;
   void fail(std::exception_ptr error) noexcept;
 
-  const std::shared_ptr<client_core> bus_;
+  const std::shared_ptr<client_core> client_;
   const service_config config_;
   service_info info_;
   timestamp started_;

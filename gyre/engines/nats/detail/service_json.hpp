@@ -12,7 +12,7 @@
 
 namespace gyre::nats::detail {
 
-// Replies to $SRV.PING, INFO and STATS. Texts that are no UTF-8 get replacement characters.
+// Replies to $SRV.PING, INFO and STATS. Texts that are not UTF-8 get replacement characters.
 
 std::string write_ping_reply(const service_info& info);
 std::string write_info_reply(const service_info& info);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slot_table: finds objects by keys that are never used again.
+// slot_table: a slot map, which finds objects by keys that are never used again.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace gyre::nats::detail {
 
-/// Objects by keys that the table makes: a slot, and a sequence number, so that the key of an
-/// object that has left finds nothing, even if the slot is in use again.
+/// A slot map. It makes the key of each object from the index of a slot and a generation number, so
+/// that the key of an erased object finds nothing, even if its slot is in use again.
 ///
 /// Complexity: O(1), without hashing; allocates when there are more objects than ever before.
 template <class T>

@@ -25,7 +25,7 @@ bool is_printable(char each) noexcept {
   return static_cast<unsigned char>(each) > ' ' && each != '\x7f';
 }
 
-// Whether the tokens are allowed, of which none may be a wildcard unless `may_have_wildcards`.
+// Whether the tokens are allowed. None of them may be a wildcard unless `may_have_wildcards`.
 bool has_good_tokens(std::string_view subject, bool may_have_wildcards) noexcept {
   std::size_t first = 0;
   for (std::size_t each = 0; each <= subject.size(); ++each) {

@@ -63,13 +63,14 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   void begin_drain() noexcept {
     if (state_ == state::active) state_ = state::draining;
   }
-  /// No further message comes. `error`: for next(), after the messages; null: none.
+  /// Called when no further message will come. next() throws `error` after the messages, unless it
+  /// is null.
   void end(std::exception_ptr error = nullptr) noexcept;
   /// Drops the messages.
   void clear() noexcept;
 
-  /// The end was given to the program, so that nothing of it is still at work on a message. Leaves
-  /// the list of client_core.
+  /// Called when the program has received the end of the messages, so that it no longer works on
+  /// one. Removes the subscription from the list of client_core.
   void note_consumed() noexcept {
     unlink();
     consumed_.set();

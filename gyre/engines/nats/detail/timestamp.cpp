@@ -73,11 +73,11 @@ class time_reader {
 std::optional<timestamp> parse_timestamp(std::string_view text) noexcept {
   using namespace std::chrono;
   time_reader rest(text);
-  const int years = rest.digits(4);
+  const int year_number = rest.digits(4);
   rest.require("-");
-  const auto months = static_cast<unsigned>(rest.digits(2));
+  const auto month_number = static_cast<unsigned>(rest.digits(2));
   rest.require("-");
-  const auto days_of_month = static_cast<unsigned>(rest.digits(2));
+  const auto day_number = static_cast<unsigned>(rest.digits(2));
   // Servers before 2.9 write "2022-08-06 00:29:27.587 +0000 UTC" in headers.
   if (!rest.skip("T")) rest.require(" ");
   const int hour = rest.digits(2);
@@ -91,9 +91,9 @@ std::optional<timestamp> parse_timestamp(std::string_view text) noexcept {
   rest.skip(" UTC");
   if (!rest.is_good() || !rest.is_at_end()) return std::nullopt;
 
-  const year_month_day date{year{years}, month{months}, day{days_of_month}};
+  const year_month_day date{year{year_number}, month{month_number}, day{day_number}};
   const bool is_time = hour < 24 && minute < 60 && second <= 60;
-  if (!date.ok() || !is_time || years < 1900 || years > 2200) return std::nullopt;
+  if (!date.ok() || !is_time || year_number < 1900 || year_number > 2200) return std::nullopt;
   return timestamp(sys_days(date)) + hours{hour} + minutes{minute} + seconds{second} + fraction -
          offset;
 }

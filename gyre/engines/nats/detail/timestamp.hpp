@@ -12,8 +12,8 @@ namespace gyre::nats::detail {
 
 using timestamp = server_time;
 
-/// The result is empty for other texts, and for times before 1900 or after 2200: a server writes
-/// the year 1 for a time that is not set.
+/// Parses a time as servers write it. Returns std::nullopt for other texts, and for times before
+/// 1900 or after 2200: a server writes the year 1 for a time that is not set.
 std::optional<timestamp> parse_timestamp(std::string_view text) noexcept;
 /// Formats a time in UTC, with nine digits after the decimal point.
 std::string format_timestamp(timestamp time);

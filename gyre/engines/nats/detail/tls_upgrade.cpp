@@ -51,7 +51,7 @@ tls_upgrade::status tls_upgrade::read_info() {
   const std::size_t end = text.find('\n', scanned_);
   scanned_ = text.size();
   if (end == std::string_view::npos) {
-    if (text.size() > parser::max_info) return fail(make_error_code(errc::bad_message));
+    if (text.size() > parser::max_info_size) return fail(make_error_code(errc::bad_message));
     return status::wants_input;
   }
   const std::string_view line = text.substr(0, end + 1);

@@ -15,7 +15,8 @@ namespace gyre::nats::detail {
 
 /// A layer that lets the first line, INFO, pass unencrypted, and is another layer after that.
 ///
-/// Errors: errc::tls_not_available if INFO offers no TLS; errc::bad_message if it is none.
+/// Errors: errc::tls_not_available if INFO offers no TLS; errc::bad_message if the first line is
+/// not INFO.
 class tls_upgrade final : public net::layer {
  public:
   /// `encryption`: a client's layer of TLS.
