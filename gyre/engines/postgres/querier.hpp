@@ -7,7 +7,7 @@
 //       std::optional<double> weight;
 //     };
 //     gyre::task<> show(gyre::postgres::querier& db) {  // a client or a transaction
-//       auto light = co_await db.query<item>("select id, name, weight from item where weight < $1", 5);
+// auto light = co_await db.query<item>("select id, name, weight from item where weight < $1", 5);
 //       auto one = co_await db.query_one<std::string>("select name from item where id = $1", 7);
 //       auto changed = co_await db.execute("delete from item where name = $1", "bolt");
 //       std::cout << light.size() << ' ' << one << ' ' << changed << '\n';
@@ -92,9 +92,9 @@ class querier {
 
   /// Executes the statements of a batch, which are sent together. They take effect together: if one
   /// fails, those before it are undone and those after it skipped. On a client they are a
-  /// transaction, on a connection of its own; within a transaction they are a part of it, which then
-  /// fails as after any error. On a client or a session the batch may contain statements such as
-  /// BEGIN and COMMIT, which end what is undone together.
+  /// transaction, on a connection of its own; within a transaction they are a part of it, which
+  /// then fails as after any error. On a client or a session the batch may contain statements such
+  /// as BEGIN and COMMIT, which end what is undone together.
   ///
   /// Until its end a transaction and a session refuse other statements (std::logic_error). A batch
   /// that is stopped or destroyed before its end has no effect, unless all of it was sent: then it
