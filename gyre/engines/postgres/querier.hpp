@@ -7,7 +7,7 @@
 //       std::optional<double> weight;
 //     };
 //     gyre::task<> show(gyre::postgres::querier& db) {  // a client or a transaction
-// auto light = co_await db.query<item>("select id, name, weight from item where weight < $1", 5);
+//       auto light = co_await db.query<item>("select id, name, weight from item where weight < $1", 5);
 //       auto one = co_await db.query_one<std::string>("select name from item where id = $1", 7);
 //       auto changed = co_await db.execute("delete from item where name = $1", "bolt");
 //       std::cout << light.size() << ' ' << one << ' ' << changed << '\n';
