@@ -48,10 +48,11 @@ struct parameter_traits;
 
 /// A type that has parameter_traits.
 template <class T>
-concept parameter = std::same_as<T, std::remove_cvref_t<T>> && requires(std::string_view text) {
-  { parameter_traits<T>::expected() } -> std::convertible_to<std::string>;
-  { parameter_traits<T>::parse(text) } -> std::same_as<std::optional<T>>;
-};
+concept readable_parameter =
+    std::same_as<T, std::remove_cvref_t<T>> && requires(std::string_view text) {
+      { parameter_traits<T>::expected() } -> std::convertible_to<std::string>;
+      { parameter_traits<T>::parse(text) } -> std::same_as<std::optional<T>>;
+    };
 
 /// A name of an enumerator.
 template <class Enum>
@@ -72,14 +73,15 @@ inline constexpr std::array<parameter_name<Enum>, 0> parameter_names = {};
 namespace detail {
 
 template <class T>
-concept character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
-                    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+concept character_type =
+    std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
 template <class T>
-concept integer = std::integral<T> && !character<T> && !std::same_as<T, bool>;
+concept integer_type = std::integral<T> && !character_type<T> && !std::same_as<T, bool>;
 
 }  // namespace detail
 
-template <detail::integer T>
+template <detail::integer_type T>
 struct parameter_traits<T> {
   static std::string expected() {
     return "an integer from " + std::to_string(std::numeric_limits<T>::min()) + " to " +

@@ -41,8 +41,8 @@ struct gyre::http::parameter_traits<http_parameter_traits_test::even> {
 namespace http_parameter_traits_test {
 namespace {
 
-using gyre::http::parameter;
 using gyre::http::parameter_traits;
+using gyre::http::readable_parameter;
 
 template <class T>
 std::optional<T> parse(std::string_view text) {
@@ -102,9 +102,9 @@ TEST(ParameterTraits, EnumerationsAreReadByTheirNames) {
 TEST(ParameterTraits, OtherTypesNeedASpecialisation) {
   EXPECT_EQ(parse<even>("4")->value, 4);
   EXPECT_FALSE(parse<even>("5"));
-  static_assert(parameter<int> && parameter<order> && parameter<even>);
-  static_assert(!parameter<unnamed> && !parameter<char> && !parameter<const int> &&
-                !parameter<std::string_view>);
+  static_assert(readable_parameter<int> && readable_parameter<order> && readable_parameter<even>);
+  static_assert(!readable_parameter<unnamed> && !readable_parameter<char> &&
+                !readable_parameter<const int> && !readable_parameter<std::string_view>);
 }
 
 TEST(ParameterError, NamesTheParameterAndTheExpectedForm) {

@@ -82,7 +82,7 @@ class request {
     return detail::query_reader<T>::read(query_text_, name);
   }
   /// The value, or `fallback` if it is missing.
-  template <parameter T>
+  template <readable_parameter T>
   [[nodiscard]] T query(std::string_view name, std::type_identity_t<T> fallback) const {
     const auto value = query<std::optional<T>>(name);
     return value ? *value : std::move(fallback);
@@ -109,7 +109,7 @@ class request {
   ///
   /// Errors: parameter_error, so the client gets 400, if the value is not a T; std::logic_error if
   /// the pattern has no such parameter.
-  template <parameter T>
+  template <readable_parameter T>
   [[nodiscard]] T param(std::string_view name) const {
     return detail::parse_parameter<T>(name, known_param(name));
   }

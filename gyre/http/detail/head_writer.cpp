@@ -10,7 +10,7 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr std::string_view connection_field = "Connection";
-constexpr std::string_view upgrade_field = "Upgrade";
+constexpr std::string_view upgrade_name = "Upgrade";
 
 // Whether the server decides on a connection option. The framing fields belong to these options,
 // because a proxy drops the fields that Connection names.
@@ -28,7 +28,7 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
   constexpr std::string_view date = "Date", length = "Content-Length", coding = "Transfer-Encoding";
   handler_fields own_fields;
   if (!fields.may_have_names_of({date.size(), connection_field.size(), length.size(), coding.size(),
-                                 upgrade_field.size()})) {
+                                 upgrade_name.size()})) {
     if (!fields.empty()) put(fields.text());
     return own_fields;
   }
@@ -36,7 +36,7 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
     if (equals_ignoring_case(each.name, connection_field)) {
       own_fields.has_connection = true;
       own_fields.asks_for_close = own_fields.asks_for_close || list_has_word(each.value, "close");
-      own_fields.has_upgrade = own_fields.has_upgrade || list_has_word(each.value, upgrade_field);
+      own_fields.has_upgrade = own_fields.has_upgrade || list_has_word(each.value, upgrade_name);
       continue;
     }
     if (equals_ignoring_case(each.name, length)) {
@@ -45,7 +45,7 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
     }
     if (equals_ignoring_case(each.name, coding)) continue;
     own_fields.has_upgrade =
-        own_fields.has_upgrade || equals_ignoring_case(each.name, upgrade_field);
+        own_fields.has_upgrade || equals_ignoring_case(each.name, upgrade_name);
     own_fields.has_date = own_fields.has_date || equals_ignoring_case(each.name, date);
     put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
   }

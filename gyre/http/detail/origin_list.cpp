@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t max_label = 63;  // characters, of a name in DNS
 
-[[noreturn]] void refuse(std::string_view origin, std::string_view reason) {
+[[noreturn]] void refuse_origin(std::string_view origin, std::string_view reason) {
   throw std::invalid_argument("http::cors: the origin '" + std::string(origin) + "' " +
                               std::string(reason));
 }
@@ -26,12 +26,12 @@ bool is_label(std::string_view text) noexcept {
 // default, without anything after it.
 void check(std::string_view origin) {
   if (std::ranges::any_of(origin, [](char each) { return lower(each) != each; })) {
-    refuse(origin, "must be in lower case, as browsers send it");
+    refuse_origin(origin, "must be in lower case, as browsers send it");
   }
   const std::size_t scheme = origin.find("://");
   if (scheme == std::string_view::npos || scheme == 0 ||
       !all_are(in_scheme, origin.substr(0, scheme))) {
-    refuse(origin, "must begin with a scheme, as in https://example.org");
+    refuse_origin(origin, "must begin with a scheme, as in https://example.org");
   }
   const std::string_view authority = origin.substr(scheme + 3);
   const std::size_t bracket = authority.rfind(']');
@@ -39,16 +39,16 @@ void check(std::string_view origin) {
   const std::string_view host = authority.substr(0, colon);
   const bool is_address = host.starts_with('[') && host.ends_with(']');
   if (host.empty() || (!is_address && !all_are(in_name, host))) {
-    refuse(origin, "must have a host, and neither a path nor a '/' at its end");
+    refuse_origin(origin, "must have a host, and neither a path nor a '/' at its end");
   }
   if (colon == std::string_view::npos) return;
   const std::string_view port = authority.substr(colon + 1);
   if (port.empty() || port.size() > 5 || !std::ranges::all_of(port, is_digit)) {
-    refuse(origin, "must have a number as its port, and nothing after it");
+    refuse_origin(origin, "must have a number as its port, and nothing after it");
   }
   const std::string_view scheme_name = origin.substr(0, scheme);
   if ((scheme_name == "http" && port == "80") || (scheme_name == "https" && port == "443")) {
-    refuse(origin, "must not name the default port, because browsers do not");
+    refuse_origin(origin, "must not name the default port, because browsers do not");
   }
 }
 
@@ -57,7 +57,7 @@ void check(std::string_view origin) {
 origin_list::origin_list(const std::vector<std::string>& origins) {
   for (const std::string& each : origins) {
     if (each == "*") {
-      if (origins.size() != 1) refuse(each, "must stand alone");
+      if (origins.size() != 1) refuse_origin(each, "must stand alone");
       allows_any_ = true;
       continue;
     }

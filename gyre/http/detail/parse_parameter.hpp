@@ -14,7 +14,7 @@
 namespace gyre::http::detail {
 
 /// Throws parameter_error unless `text` is a T.
-template <parameter T>
+template <readable_parameter T>
 T parse_parameter(std::string_view name, std::string_view text) {
   std::optional<T> value = parameter_traits<T>::parse(text);
   if (!value) throw parameter_error(name, parameter_traits<T>::expected());
@@ -30,7 +30,7 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
 /// Reads the parameters of one name as a T.
 template <class T>
 struct query_reader {
-  static constexpr bool is_possible = parameter<T>;
+  static constexpr bool is_possible = readable_parameter<T>;
   static T read(std::string_view query, std::string_view name) {
     const auto text = query_value(query, name);
     if (!text)
@@ -41,7 +41,7 @@ struct query_reader {
 
 template <class T>
 struct query_reader<std::optional<T>> {
-  static constexpr bool is_possible = parameter<T>;
+  static constexpr bool is_possible = readable_parameter<T>;
   static std::optional<T> read(std::string_view query, std::string_view name) {
     const auto text = query_value(query, name);
     if (!text) return std::nullopt;
@@ -51,7 +51,7 @@ struct query_reader<std::optional<T>> {
 
 template <class T>
 struct query_reader<std::vector<T>> {
-  static constexpr bool is_possible = parameter<T>;
+  static constexpr bool is_possible = readable_parameter<T>;
   static std::vector<T> read(std::string_view query, std::string_view name) {
     std::vector<T> values;
     for (const std::string& each : query_values(query, name)) {
