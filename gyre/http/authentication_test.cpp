@@ -3,19 +3,26 @@
 #include <gyre/http/bearer_authentication.hpp>
 
 #include <gyre/base/detail/base64.hpp>
+#include <gyre/http/cors.hpp>
 #include <gyre/http/server_test_support.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/runtime/loop_pool.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/sync_wait.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace http_authentication_test {
 namespace {
@@ -171,6 +178,52 @@ TEST_F(HttpAuthentication, AVerifierThatThrowsLetsNobodyIn) {
   EXPECT_EQ(errors, 0);
   EXPECT_THAT(answer_with("Authorization: Bearer token\r\n"), StartsWith("HTTP/1.1 500 "));
   EXPECT_EQ(errors, 1);
+}
+
+// Handlers, middleware and verifiers of all loops run at the same time.
+TEST(HttpAuthenticationOnLoops, NoUserGetsTheResponseOfAnother) {
+  gyre::loop_pool loops(2);
+  gyre::http::server on(loops, gyre::net::test::any_port(),
+                        {.tcp = {.strategy = gyre::net::accept_strategy::round_robin}});
+  on.use(gyre::http::cors({.origins = {"https://*.example.org"}}));
+  auto users = on.group("/users");
+  users.use(bearer_authentication("a", [](std::string_view token) -> task<std::optional<session>> {
+    co_await gyre::sleep_for(std::chrono::milliseconds{1});
+    const auto number = gyre::http::parameter_traits<int>::parse(token.substr(1));
+    if (!number) co_return std::nullopt;
+    co_return session{*number};
+  }));
+  users.get("/{id}", [](request& from) -> task<response> {
+    co_await gyre::sleep_for(std::chrono::milliseconds{1});
+    co_return response::text(std::to_string(from.attachment<session>()->number) + " " +
+                             std::to_string(from.param<int>("id")) + " " +
+                             std::to_string(from.query<int>("page", 0)));
+  });
+  on.start();
+  gyre::loop here;
+  std::vector<std::unique_ptr<peer>> clients;
+  for (int i = 0; i != 12; ++i) clients.push_back(std::make_unique<peer>(on.local_endpoint()));
+  for (int round = 0; round != 10; ++round) {
+    for (std::size_t i = 0; i != clients.size(); ++i) {
+      const std::string number = std::to_string(i);
+      clients[i]->send(get("/users/" + number + "?page=" + std::to_string(round),
+                           "Origin: https://u" + number + ".example.org\r\n" +
+                               "Authorization: Bearer t" + number + "\r\n"));
+    }
+    for (std::size_t i = 0; i != clients.size(); ++i) {
+      std::optional<std::string> answer;
+      gyre::net::test::turn_until(here, [&] {
+        clients[i]->receive();
+        answer = take_response(clients[i]->text);
+        return answer.has_value();
+      });
+      const std::string number = std::to_string(i);
+      EXPECT_THAT(*answer, AllOf(HasSubstr("-Origin: https://u" + number + ".example.org\r\n"),
+                                 EndsWith("\r\n\r\n" + number + " " + number + " " +
+                                          std::to_string(round))));
+    }
+  }
+  gyre::sync_wait(on.stop_async(std::chrono::seconds{0}));
 }
 
 TEST(HttpAuthenticationOptions, MalformedOnesAreRefused) {

@@ -33,6 +33,10 @@ class HttpServerAllocation : public testing::Test {
     });
     server_.post("/echo",
                  [](request& from) { return response::borrowed("text/plain", from.body()); });
+    server_.group("/typed").get("/{id}", [](request& from) {
+      const bool is_right = from.param<int>("id") == 7 && from.query<double>("x", 0) == 1.5;
+      return response::borrowed("text/plain", is_right ? "right" : "wrong");
+    });
     server_.start();
   }
 
@@ -60,6 +64,9 @@ class HttpServerAllocation : public testing::Test {
 
 TEST_F(HttpServerAllocation, NoneForAFunction) {
   expect_none_for("GET /function/x?page=7 HTTP/1.1\r\nHost: a\r\nUser-Agent: a test\r\n\r\n");
+}
+TEST_F(HttpServerAllocation, NoneForARouteOfAGroupAndTypedParameters) {
+  expect_none_for("GET /typed/7?y=a+text+of+some+length&x=1.5 HTTP/1.1\r\nHost: a\r\n\r\n");
 }
 TEST_F(HttpServerAllocation, NoneForACoroutine) {
   expect_none_for("GET /coroutine HTTP/1.1\r\nHost: a\r\n\r\n");

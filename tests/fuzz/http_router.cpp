@@ -19,6 +19,12 @@ using gyre::fuzz::decisions;
 using gyre::fuzz::require;
 using gyre::http::method;
 
+struct route {
+  std::string pattern;
+  std::string handler;
+  bool is_for_any;
+};
+
 std::vector<std::string> split(std::string_view path) {
   std::vector<std::string> segments;
   path.remove_prefix(1);
@@ -66,15 +72,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                                              "/..", "/a%2Fb", "/%4", "/c",  "/%2E"};
   decisions decide(data, size);
   gyre::http::basic_router<std::string> routes;
-  std::vector<std::string> patterns;
+  std::vector<route> patterns;
   for (std::size_t count = decide.below(12); count > 0; --count) {
     std::string pattern;
     for (std::size_t parts = 1 + decide.below(4); parts > 0; --parts) {
       pattern += in_patterns[decide.below(in_patterns.size())];
     }
+    const bool is_for_any = decide.flip();
     try {
-      routes.add(method::get, pattern, pattern);
-      patterns.push_back(pattern);
+      const std::string handler = is_for_any ? "any " + pattern : pattern;
+      if (is_for_any) {
+        routes.add(pattern, handler);
+      } else {
+        routes.add(method::get, pattern, handler);
+      }
+      patterns.push_back({pattern, handler, is_for_any});
     } catch (const std::invalid_argument&) {
     }
   }
@@ -83,18 +95,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t parts = 1 + decide.below(5); parts > 0; --parts) {
       path += in_paths[decide.below(in_paths.size())];
     }
-    const std::string* best = nullptr;
-    std::string best_rank;
-    for (const std::string& each : patterns) {
-      const std::string here = rank(each, path);
-      if (here != "-" && (best == nullptr || here < best_rank)) {
-        best = &each;
-        best_rank = here;
+    for (const method wanted : {method::get, method::put}) {
+      const route* best = nullptr;
+      std::string best_rank;
+      for (const route& each : patterns) {
+        if (wanted != method::get && !each.is_for_any) continue;
+        // Of equal patterns, that for the method comes first.
+        const std::string matched = rank(each.pattern, path);
+        const std::string here = matched + (each.is_for_any ? '1' : '0');
+        if (matched != "-" && (best == nullptr || here < best_rank)) {
+          best = &each;
+          best_rank = here;
+        }
       }
+      const auto match = routes.find(wanted, path);
+      require((best != nullptr) == static_cast<bool>(match));
+      if (best != nullptr) require(*match.handler == best->handler);
     }
-    const auto match = routes.find(method::get, path);
-    require((best != nullptr) == static_cast<bool>(match));
-    if (best != nullptr) require(*match.handler == *best);
   }
   return 0;
 }
