@@ -18,10 +18,11 @@ task<response> authenticate(basic_policy& policy, request& request, next_handler
   const auto credentials = detail::credentials_of(request.fields(), "basic");
   std::optional<detail::basic_login> login;
   if (credentials) login = detail::parse_basic(*credentials);
-  if (!login) co_return detail::challenge(status::unauthorized, policy.challenge);
+  if (!login) co_return detail::respond_with_challenge(status::unauthorized, policy.challenge);
   task<bool> verifying = policy.verify(request, login->name(), login->password());
   const bool is_accepted = co_await std::move(verifying);
-  if (!is_accepted) co_return detail::challenge(status::unauthorized, policy.challenge);
+  if (!is_accepted)
+    co_return detail::respond_with_challenge(status::unauthorized, policy.challenge);
   if (policy.attaches_name) request.attach(authenticated_user{std::string(login->name())});
   login.reset();
   task<response> rest = next(request);
@@ -31,11 +32,11 @@ task<response> authenticate(basic_policy& policy, request& request, next_handler
 }  // namespace
 
 middleware detail::require_basic(std::string_view realm, bool attaches_name,
-                                 basic_verification verify) {
+                                 basic_verification verification) {
   return [policy = basic_policy{
               .challenge = "Basic " + realm_parameter(realm) + ", charset=\"UTF-8\"",
               .attaches_name = attaches_name,
-              .verify = std::move(verify)}](request& request, next_handler next) mutable {
+              .verify = std::move(verification)}](request& request, next_handler next) mutable {
     return authenticate(policy, request, next);
   };
 }

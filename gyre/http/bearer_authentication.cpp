@@ -18,17 +18,17 @@ struct bearer_policy {
 task<response> authenticate(bearer_policy& policy, request& request, next_handler next) {
   const auto token = detail::credentials_of(request.fields(), "bearer");
   if (!token && token.error() == authorization_fault::missing) {
-    co_return detail::challenge(status::unauthorized, policy.challenge);
+    co_return detail::respond_with_challenge(status::unauthorized, policy.challenge);
   }
   if (!token || !detail::is_bearer_token(*token)) {
-    co_return detail::challenge(status::bad_request,
-                                policy.challenge + ", error=\"invalid_request\"");
+    co_return detail::respond_with_challenge(status::bad_request,
+                                             policy.challenge + ", error=\"invalid_request\"");
   }
   task<bool> verifying = policy.verify(request, *token);
   const bool is_accepted = co_await std::move(verifying);
   if (!is_accepted) {
-    co_return detail::challenge(status::unauthorized,
-                                policy.challenge + ", error=\"invalid_token\"");
+    co_return detail::respond_with_challenge(status::unauthorized,
+                                             policy.challenge + ", error=\"invalid_token\"");
   }
   task<response> rest = next(request);
   co_return co_await std::move(rest);
@@ -36,8 +36,8 @@ task<response> authenticate(bearer_policy& policy, request& request, next_handle
 
 }  // namespace
 
-middleware detail::require_bearer(std::string_view realm, bearer_verification verify) {
-  return [policy = bearer_policy{"Bearer " + realm_parameter(realm), std::move(verify)}](
+middleware detail::require_bearer(std::string_view realm, bearer_verification verification) {
+  return [policy = bearer_policy{"Bearer " + realm_parameter(realm), std::move(verification)}](
              request& request, next_handler next) mutable {
     return authenticate(policy, request, next);
   };

@@ -29,16 +29,16 @@ concept bearer_verifier = detail::verifier<Function, std::string_view>;
 
 namespace detail {
 using bearer_verification = move_only_function<task<bool>(request&, std::string_view)>;
-middleware require_bearer(std::string_view realm, bearer_verification verify);
+middleware require_bearer(std::string_view realm, bearer_verification verification);
 }  // namespace detail
 
-/// Returns a middleware that passes a request on if `verify` accepts its token, and attaches the
-/// user that `verify` returns, if any. The token comes in the field Authorization; those in a query
-/// or a form are ignored, because they end up in logs. Other requests get the challenge
+/// Returns a middleware that passes a request on if `verifier` accepts its token, and attaches the
+/// user that `verifier` returns, if any. The token comes in the field Authorization; those in a
+/// query or a form are ignored, because they end up in logs. Other requests get the challenge
 /// `Bearer realm="…"` and
 ///
 /// - 401 if the request has no token
-/// - 401 and error="invalid_token" if `verify` does not accept it
+/// - 401 and error="invalid_token" if `verifier` does not accept it
 /// - 400 and error="invalid_request" if it is malformed, or there are several fields Authorization
 ///
 /// A handler that needs more rights than the token has throws http_error(status::forbidden).
@@ -46,14 +46,14 @@ middleware require_bearer(std::string_view realm, bearer_verification verify);
 /// Use it over TLS only. Compare secrets by constant_time_equal(), as known_users does; to look a
 /// token up in a table, look up its hash.
 ///
-/// Thread-safety: `verify` is called on the connection's loop, by several loops at the same time.
+/// Thread-safety: `verifier` is called on the connection's loop, by several loops at the same time.
 /// Errors: std::invalid_argument for a realm with other characters than visible ASCII and blanks.
-/// After an exception of `verify` the client gets 500, or the status of an http_error.
-template <bearer_verifier Verify>
-[[nodiscard]] middleware bearer_authentication(std::string_view realm, Verify verify) {
+/// After an exception of `verifier` the client gets 500, or the status of an http_error.
+template <bearer_verifier Verifier>
+[[nodiscard]] middleware bearer_authentication(std::string_view realm, Verifier verifier) {
   return detail::require_bearer(
-      realm, [verify = std::move(verify)](request& request, std::string_view token) mutable {
-        return detail::verify(verify, request, token);
+      realm, [verifier = std::move(verifier)](request& request, std::string_view token) mutable {
+        return detail::verify(verifier, request, token);
       });
 }
 

@@ -40,7 +40,7 @@ struct cors_policy {
         methods(options.methods),
         request_fields(join_names(options.request_fields)),
         response_fields(join_names(options.response_fields)),
-        has_credentials(options.credentials) {
+        has_credentials(options.allow_credentials) {
     if (origins.allows_any() && has_credentials) {
       throw std::invalid_argument(
           "http::cors: with credentials, list the origins in place of \"*\": any page could read "

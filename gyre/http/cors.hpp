@@ -2,7 +2,7 @@
 // cors: a middleware that lets scripts of other origins read responses (Cross-Origin Resource
 // Sharing, Fetch Standard).
 //
-//     server.use(gyre::http::cors({.origins = {"https://app.example.org"}, .credentials = true}));
+//     server.use(gyre::http::cors({.origins = {"https://app.example.org"}, .allow_credentials = true}));
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -27,8 +27,8 @@ struct cors_options {
   std::vector<std::string> request_fields = {"Authorization", "Content-Type"};
   /// The fields of responses that a script may read, besides those that any script may.
   std::vector<std::string> response_fields = {};
-  /// Whether browsers may send cookies and the like, and scripts may read the responses.
-  bool credentials = false;
+  /// Whether scripts may read responses to requests that were sent with cookies or the like.
+  bool allow_credentials = false;
   /// How long a browser may remember the response to a preflight request. Zero: not at all.
   duration max_age = std::chrono::minutes{10};
 };

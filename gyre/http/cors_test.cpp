@@ -73,7 +73,7 @@ TEST_F(HttpCors, RespondsToPreflightRequests) {
 }
 
 TEST_F(HttpCors, RefusesPreflightRequestsOfOtherOrigins) {
-  start({.origins = {std::string(app)}, .credentials = true});
+  start({.origins = {std::string(app)}, .allow_credentials = true});
   for (const char* origin : {"https://evil.example", "null", "http://app.example.org",
                              "https://app.example.org.evil", "https://app.example.org:444",
                              "https://APP.example.org", "https://app.example.org/", "*"}) {
@@ -89,7 +89,7 @@ TEST_F(HttpCors, RefusesPreflightRequestsOfOtherOrigins) {
 TEST_F(HttpCors, LetsAllowedOriginsReadResponses) {
   start({.origins = {std::string(app)},
          .response_fields = {"ETag", "Location"},
-         .credentials = true});
+         .allow_credentials = true});
   EXPECT_EQ(get_from("/a", app),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
             "Access-Control-Allow-Origin: https://app.example.org\r\n"
@@ -159,7 +159,7 @@ TEST(HttpCorsOptions, UnsafeAndMalformedOnesAreRefused) {
   }
   EXPECT_THROW(static_cast<void>(cors({.origins = {"*", "https://a.example"}})),
                std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(cors({.origins = {"*"}, .credentials = true})),
+  EXPECT_THROW(static_cast<void>(cors({.origins = {"*"}, .allow_credentials = true})),
                std::invalid_argument);
   EXPECT_THROW(static_cast<void>(cors({.request_fields = {"*"}})), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(cors({.response_fields = {"a b"}})), std::invalid_argument);

@@ -3,10 +3,10 @@
 
 namespace gyre::http {
 
-parameter_error::parameter_error(std::string_view name, std::string_view expected)
+parameter_error::parameter_error(std::string_view name, std::string_view expectation)
     : http_error(status::bad_request, "The parameter '" + std::string(name) + "' must be " +
-                                          std::string(expected) + '.'),
+                                          std::string(expectation) + '.'),
       name_(name),
-      expected_(expected) {}
+      expectation_(expectation) {}
 
 }  // namespace gyre::http

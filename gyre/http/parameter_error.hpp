@@ -19,15 +19,15 @@ namespace gyre::http {
 /// Thread-safety: as a value.
 class parameter_error : public http_error {
  public:
-  /// `expected` completes "The parameter … must be", such as "an integer".
-  parameter_error(std::string_view name, std::string_view expected);
+  /// `expectation` completes "The parameter … must be", such as "an integer".
+  parameter_error(std::string_view name, std::string_view expectation);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::string& expected() const noexcept { return expected_; }
+  [[nodiscard]] const std::string& expectation() const noexcept { return expectation_; }
 
  private:
   std::string name_;
-  std::string expected_;
+  std::string expectation_;
 };
 
 }  // namespace gyre::http

@@ -34,11 +34,11 @@
 namespace gyre::http {
 
 /// How a T is read. Specialise it for types of your own; `parse` returns nothing for a text that is
-/// not a T, and `expected` completes "The parameter … must be":
+/// not a T, and `describe` completes "The parameter … must be":
 ///
 ///     template <>
 ///     struct gyre::http::parameter_traits<colour> {
-///       static std::string expected() { return "a colour, such as #ff8000"; }
+///       static std::string describe() { return "a colour, such as #ff8000"; }
 ///       static std::optional<colour> parse(std::string_view text) { return parse_colour(text); }
 ///     };
 ///
@@ -50,7 +50,7 @@ struct parameter_traits;
 template <class T>
 concept readable_parameter =
     std::same_as<T, std::remove_cvref_t<T>> && requires(std::string_view text) {
-      { parameter_traits<T>::expected() } -> std::convertible_to<std::string>;
+      { parameter_traits<T>::describe() } -> std::convertible_to<std::string>;
       { parameter_traits<T>::parse(text) } -> std::same_as<std::optional<T>>;
     };
 
@@ -83,7 +83,7 @@ concept integer_type = std::integral<T> && !character_type<T> && !std::same_as<T
 
 template <detail::integer_type T>
 struct parameter_traits<T> {
-  static std::string expected() {
+  static std::string describe() {
     return "an integer from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
            std::to_string(std::numeric_limits<T>::max());
   }
@@ -94,7 +94,7 @@ struct parameter_traits<T> {
 
 template <std::floating_point T>
 struct parameter_traits<T> {
-  static std::string expected() { return "a number"; }
+  static std::string describe() { return "a number"; }
   static std::optional<T> parse(std::string_view text) noexcept {
     T number = 0;
     const char* const end = text.data() + text.size();
@@ -106,7 +106,7 @@ struct parameter_traits<T> {
 
 template <>
 struct parameter_traits<bool> {
-  static std::string expected() { return "true or false"; }
+  static std::string describe() { return "true or false"; }
   static std::optional<bool> parse(std::string_view text) noexcept {
     if (text == "true" || text == "1") return true;
     if (text == "false" || text == "0") return false;
@@ -116,13 +116,13 @@ struct parameter_traits<bool> {
 
 template <>
 struct parameter_traits<std::string> {
-  static std::string expected() { return "a text"; }
+  static std::string describe() { return "a text"; }
   static std::optional<std::string> parse(std::string_view text) { return std::string(text); }
 };
 
 template <>
 struct parameter_traits<net::ip_address> {
-  static std::string expected() { return "an IP address"; }
+  static std::string describe() { return "an IP address"; }
   static std::optional<net::ip_address> parse(std::string_view text) {
     const auto address = net::ip_address::parse(text);
     return address ? std::optional(*address) : std::nullopt;
@@ -132,7 +132,7 @@ struct parameter_traits<net::ip_address> {
 template <class Enum>
   requires(std::is_enum_v<Enum> && std::size(parameter_names<Enum>) != 0)
 struct parameter_traits<Enum> {
-  static std::string expected() {
+  static std::string describe() {
     std::string text = "one of ";
     for (const auto& each : parameter_names<Enum>) {
       if (&each != std::begin(parameter_names<Enum>)) text += ", ";

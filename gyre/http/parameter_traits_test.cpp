@@ -30,7 +30,7 @@ inline constexpr auto gyre::http::parameter_names<http_parameter_traits_test::or
 
 template <>
 struct gyre::http::parameter_traits<http_parameter_traits_test::even> {
-  static std::string expected() { return "an even number"; }
+  static std::string describe() { return "an even number"; }
   static std::optional<http_parameter_traits_test::even> parse(std::string_view text) {
     const auto number = gyre::http::parameter_traits<int>::parse(text);
     if (!number || *number % 2 != 0) return std::nullopt;
@@ -64,7 +64,7 @@ TEST(ParameterTraits, IntegersMustFitAndBeTheWholeText) {
   EXPECT_EQ(parse<int>(std::string(100'000, '9')), std::nullopt);
   EXPECT_EQ(parse<unsigned>("-1"), std::nullopt);
   EXPECT_EQ(parse<std::uint8_t>("256"), std::nullopt);
-  EXPECT_EQ(parameter_traits<std::int8_t>::expected(), "an integer from -128 to 127");
+  EXPECT_EQ(parameter_traits<std::int8_t>::describe(), "an integer from -128 to 127");
 }
 
 TEST(ParameterTraits, NumbersAreFinite) {
@@ -96,7 +96,7 @@ TEST(ParameterTraits, EnumerationsAreReadByTheirNames) {
   EXPECT_EQ(parse<order>("oldest"), order::oldest);
   EXPECT_EQ(parse<order>("Oldest"), std::nullopt);
   EXPECT_EQ(parse<order>(""), std::nullopt);
-  EXPECT_EQ(parameter_traits<order>::expected(), "one of newest, oldest");
+  EXPECT_EQ(parameter_traits<order>::describe(), "one of newest, oldest");
 }
 
 TEST(ParameterTraits, OtherTypesNeedASpecialisation) {
@@ -112,7 +112,7 @@ TEST(ParameterError, NamesTheParameterAndTheExpectedForm) {
   EXPECT_STREQ(error.what(), "The parameter 'page' must be a positive integer.");
   EXPECT_EQ(error.status(), gyre::http::status::bad_request);
   EXPECT_EQ(error.name(), "page");
-  EXPECT_EQ(error.expected(), "a positive integer");
+  EXPECT_EQ(error.expectation(), "a positive integer");
 }
 
 }  // namespace

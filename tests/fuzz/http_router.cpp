@@ -100,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::string best_rank;
       for (const route& each : patterns) {
         if (wanted != method::get && !each.is_for_any) continue;
-        // Of equal patterns, that for the method comes first.
+        // A handler for the method comes before one for any method.
         const std::string matched = rank(each.pattern, path);
         const std::string here = matched + (each.is_for_any ? '1' : '0');
         if (matched != "-" && (best == nullptr || here < best_rank)) {

@@ -34,7 +34,7 @@ using http_server_test::parse_colour;
 // gyre/http/parameter_traits.hpp
 template <>
 struct gyre::http::parameter_traits<colour> {
-  static std::string expected() { return "a colour, such as #ff8000"; }
+  static std::string describe() { return "a colour, such as #ff8000"; }
   static std::optional<colour> parse(std::string_view text) { return parse_colour(text); }
 };
 template <>
@@ -191,7 +191,7 @@ TEST(HttpJsonErrorExample, HasAStatus) {
 TEST_F(HttpServerExamples, CorsNamesTheOrigins) {
   server.get("/", echo_path);
   // gyre/http/cors.hpp
-  server.use(gyre::http::cors({.origins = {"https://app.example.org"}, .credentials = true}));
+  server.use(gyre::http::cors({.origins = {"https://app.example.org"}, .allow_credentials = true}));
   EXPECT_EQ(get("/"), "/");
 }
 

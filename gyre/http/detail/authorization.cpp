@@ -59,9 +59,9 @@ std::string realm_parameter(std::string_view realm) {
   return text + '"';
 }
 
-response challenge(status code, std::string_view authenticate) {
+response respond_with_challenge(status code, std::string_view challenge) {
   return response::text(std::string(reason_phrase(code)) + "\n", code)
-      .set("WWW-Authenticate", authenticate);
+      .set("WWW-Authenticate", challenge);
 }
 
 }  // namespace gyre::http::detail

@@ -43,6 +43,6 @@ bool is_bearer_token(std::string_view text) noexcept;
 std::string realm_parameter(std::string_view realm);
 
 /// A response with the field WWW-Authenticate.
-response challenge(status code, std::string_view authenticate);
+response respond_with_challenge(status code, std::string_view challenge);
 
 }  // namespace gyre::http::detail

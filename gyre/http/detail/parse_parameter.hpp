@@ -17,7 +17,7 @@ namespace gyre::http::detail {
 template <readable_parameter T>
 T parse_parameter(std::string_view name, std::string_view text) {
   std::optional<T> value = parameter_traits<T>::parse(text);
-  if (!value) throw parameter_error(name, parameter_traits<T>::expected());
+  if (!value) throw parameter_error(name, parameter_traits<T>::describe());
   return *std::move(value);
 }
 
@@ -34,7 +34,7 @@ struct query_reader {
   static T read(std::string_view query, std::string_view name) {
     const auto text = query_value(query, name);
     if (!text)
-      throw parameter_error(name, "given: " + std::string(parameter_traits<T>::expected()));
+      throw parameter_error(name, "given: " + std::string(parameter_traits<T>::describe()));
     return parse_parameter<T>(name, *text);
   }
 };
