@@ -90,8 +90,8 @@ class querier {
   /// they contain statements of their own for that.
   task<> execute_script(std::string text) { return detail::run_script(runner_, std::move(text)); }
 
-  /// Executes the statements of a batch, which are sent together. They take effect together: if one
-  /// fails, those before it are undone and those after it skipped. On a client they are a
+  /// Executes the statements of a batch, which are sent together. They take effect together: if
+  /// one fails, those before it are undone and those after it skipped. On a client they are a
   /// transaction, on a connection of its own; within a transaction they are a part of it, which
   /// then fails as after any error. On a client or a session the batch may contain statements such
   /// as BEGIN and COMMIT, which end what is undone together.
@@ -152,7 +152,7 @@ class querier {
   ///
   /// Values are sent in the binary format of their columns, so that only types that argument_traits
   /// list for the column's type can be copied.
-  /// Lifetime: rows that are not temporaries must outlive the call.
+  /// Lifetime: rows that are no temporary must outlive the call.
   template <class Rows>
     requires detail::rows_to_copy<Rows>
   task<std::uint64_t> copy_rows(std::string target, Rows&& rows) {
