@@ -6,8 +6,10 @@
 
 #include <nats/nats.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <span>
@@ -43,13 +45,24 @@ inline nats_connection connect(const nats_options& options) {
   return {connection, &natsConnection_Destroy};
 }
 
+/// The subjects to which replies are sent.
+enum class reply_subjects : std::uint8_t {
+  reused,  ///< one for each caller, which the server finds in its cache; a reply that is repeated or
+           ///< late would be taken for that to a later request
+  fresh    ///< one for each request, as the request calls of all clients have them
+};
+
 /// Callers that share a subscription to an inbox, whose callback, on the library's thread, sends
-/// the caller's next request. The last part of the reply's subject is the number of the caller.
+/// the caller's next request. The last part of the reply's subject is the number of the caller, and
+/// of its request if subjects are fresh.
 class inbox_callers {
  public:
-  inbox_callers(const server_address& server, std::span<caller> callers, nats_connection connection)
+  inbox_callers(const server_address& server, std::span<caller> callers, nats_connection connection,
+                reply_subjects subjects)
       : server_(server),
         callers_(callers),
+        subjects_(subjects),
+        requests_(callers.size()),
         running_(static_cast<std::ptrdiff_t>(callers.size())),
         connection_(std::move(connection)) {
     natsInbox* inbox = nullptr;
@@ -75,18 +88,30 @@ class inbox_callers {
  private:
   void ask(std::size_t index) {
     const std::string& body = server_.bodies[callers_[index].ask()];
-    check(natsConnection_PublishRequest(connection_.get(), server_.subject.c_str(),
-                                        replies_[index].c_str(), body.data(),
-                                        static_cast<int>(body.size())));
+    std::string& reply = replies_[index];
+    if (subjects_ == reply_subjects::fresh) {
+      reply.resize(std::min(reply.size(), reply.rfind('-')));
+      char digits[24] = "-";
+      *std::to_chars(digits + 1, digits + sizeof digits - 1, ++requests_[index]).ptr = '\0';
+      reply += digits;
+    }
+    check(natsConnection_PublishRequest(connection_.get(), server_.subject.c_str(), reply.c_str(),
+                                        body.data(), static_cast<int>(body.size())));
   }
 
   static void on_reply(natsConnection*, natsSubscription*, natsMsg* received, void* owner) {
     const nats_message message(received, &natsMsg_Destroy);
     inbox_callers& self = *static_cast<inbox_callers*>(owner);
     const std::string_view subject = natsMsg_GetSubject(received);
+    const char* const end = subject.data() + subject.size();
     std::size_t index = 0;
-    std::from_chars(subject.data() + subject.rfind('.') + 1, subject.data() + subject.size(),
-                    index);
+    const char* const rest =
+        std::from_chars(subject.data() + subject.rfind('.') + 1, end, index).ptr;
+    if (self.subjects_ == reply_subjects::fresh) {
+      std::uint64_t request = 0;
+      std::from_chars(rest + 1, end, request);
+      if (request != self.requests_[index]) return;
+    }
     const auto size = static_cast<std::size_t>(natsMsg_GetDataLength(received));
     if (self.callers_[index].take({natsMsg_GetData(received), size})) {
       self.ask(index);
@@ -97,6 +122,8 @@ class inbox_callers {
 
   const server_address& server_;
   std::span<caller> callers_;
+  const reply_subjects subjects_;
+  std::vector<std::uint64_t> requests_;  // of each caller
   std::latch running_;
   std::vector<std::string> replies_;
   nats_connection connection_;
