@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nats.c with threads of its own, of which one gathers output for up to a millisecond. For a single
-// caller, each request leaves with the call that publishes it. GYRE_LAB_REPLY_SUBJECTS is a value of
-// reply_subjects.
+// caller, each request leaves with the call that publishes it. GYRE_LAB_REPLY_SUBJECTS is a value
+// of reply_subjects.
 #include <lab/experiments/nats_request/cnats.hpp>
 #include <lab/experiments/nats_request/workload.hpp>
 

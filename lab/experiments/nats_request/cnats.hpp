@@ -47,8 +47,8 @@ inline nats_connection connect(const nats_options& options) {
 
 /// The subjects to which replies are sent.
 enum class reply_subjects : std::uint8_t {
-  reused,  ///< one for each caller, which the server finds in its cache; a reply that is repeated or
-           ///< late would be taken for that to a later request
+  reused,  ///< one for each caller, which the server finds in its cache; a reply that is repeated
+           ///< or late would be taken for that to a later request
   fresh    ///< one for each request, as the request calls of all clients have them
 };
 

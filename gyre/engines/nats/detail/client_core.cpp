@@ -216,7 +216,12 @@ void client_core::append_message(const outgoing_message& publication) {
   }
   ++published_;
   published_bytes_ += headers_size + publication.payload.size();
-  publication.reply_end.empty() ? note_output() : note_request();
+  const bool is_request = !publication.reply_end.empty();
+  if (is_request) {
+    note_request();
+  } else {
+    note_output();
+  }
 }
 
 client_core::outgoing_message client_core::publication_of(std::string_view subject,

@@ -371,6 +371,7 @@ void connection_core::abandon(statement_request& request) noexcept {
     fail_batch(request);
   } catch (...) {
     give_up(errc::connection_lost);
+    if (!request.is_in_flight_) return;
   }
   request.is_in_flight_ = false;
   if (!request.is_cancelled_) --wanted_;
