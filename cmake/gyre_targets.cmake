@@ -171,26 +171,38 @@ function(gyre_test_prefix out room poller)
 endfunction()
 
 # gyre_skip_without_threads(OUT FILE): whether FILE is skipped because ThreadSanitizer cannot find
-# anything in it: neither the file nor the tests' own headers that it includes name anything that
-# starts a thread or runs on one.
+# anything in it: the code of the file names nothing that starts a thread or runs on one, and no
+# header that tests share and that the file includes starts a thread.
 function(gyre_skip_without_threads out file)
   set(${out} FALSE PARENT_SCOPE)
   if(NOT GYRE_SANITIZE MATCHES "thread")
     return()
   endif()
-  set(left "${file}")
-  while(left)
-    list(POP_FRONT left each)
-    file(READ "${each}" text)
-    if(text MATCHES "thread|std::async|pool|runtime[^_]|resolver|stress|fork|file_" OR
-       text MATCHES "gyre/io/(directory|file|mapped_file|process|temporary|walk|write_whole)")
-      return()
-    endif()
+  file(READ "${file}" text)
+  string(REGEX REPLACE "//[^\n]*" "" code "${text}")
+  if(code MATCHES "thread|std::async|[Pp]ool|runtime[^_]|resolver|stress|fork|small_stack" OR
+     code MATCHES "gyre/io/(directory|file|mapped_file|process|temporary|walk|write_whole)")
+    return()
+  endif()
+  set(read "")
+  while(text)
     string(REGEX MATCHALL
       "(gyre/[a-z_/]+_(test_support|suite)|gyre/testing/[a-z_]+|tests/support/[a-z_]+)\\.hpp"
       included "${text}")
-    list(TRANSFORM included PREPEND "${PROJECT_SOURCE_DIR}/")
-    list(APPEND left ${included})
+    set(text "")
+    list(REMOVE_DUPLICATES included)
+    foreach(header IN LISTS included)
+      if(header IN_LIST read)
+        continue()
+      endif()
+      list(APPEND read ${header})
+      file(READ "${PROJECT_SOURCE_DIR}/${header}" each)
+      string(REGEX REPLACE "//[^\n]*" "" code "${each}")
+      if(code MATCHES "std::j?thread|std::async|pthread_|thread_pool|loop_pool|stress")
+        return()
+      endif()
+      string(APPEND text "${each}")
+    endforeach()
   endwhile()
   set(${out} TRUE PARENT_SCOPE)
 endfunction()
