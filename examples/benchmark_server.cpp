@@ -107,7 +107,7 @@ std::int64_t query_number(const http::request& request, std::string_view name,
   if (number && *number >= lowest && *number <= highest) return *number;
   throw http::http_error(status::bad_request, std::string(name) + " must be a number from " +
                                                   std::to_string(lowest) + " to " +
-                                                  std::to_string(highest) + ".\n");
+                                                  std::to_string(highest) + ".");
 }
 
 response make_json(http::request& request) {
@@ -223,7 +223,7 @@ class item_pages {
       // Data, constraints, and limits of the server, such as the depth of JSON.
       if (kind != "22" && kind != "23" && kind != "54") throw;
       throw http::http_error(status::bad_request,
-                             "The body must be {\"name\": text, \"price\": number}.\n");
+                             "The body must be {\"name\": text, \"price\": number}.");
     }
   }
 

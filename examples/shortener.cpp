@@ -256,7 +256,7 @@ gyre::task<response> add(link_stores& links, http::request& request) {
   const auto target = http::url::parse(request.body());
   if (!target || (target->scheme() != "http" && target->scheme() != "https")) {
     throw http::http_error(status::bad_request,
-                           "The body must be a URL that begins with http:// or https://.\n");
+                           "The body must be a URL that begins with http:// or https://.");
   }
   const std::string code = co_await links.local().add(std::string(request.body()));
   response created = response::text("/" + code + "\n", status::created);
