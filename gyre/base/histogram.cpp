@@ -30,6 +30,16 @@ std::uint64_t histogram::count() const noexcept {
   return total;
 }
 
+std::uint64_t histogram::count_within(duration limit) const noexcept {
+  std::uint64_t total = 0;
+  if (limit.count() < 0) return total;
+  for (std::size_t i = 0; i < buckets; ++i) {
+    if (middle_of(i) > static_cast<std::uint64_t>(limit.count())) break;
+    total += counts_[i].get();
+  }
+  return total;
+}
+
 nanoseconds histogram::quantile(double q) const noexcept {
   const std::uint64_t total = count();
   if (total == 0) return nanoseconds{0};

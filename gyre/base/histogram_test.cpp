@@ -120,6 +120,21 @@ TEST(Histogram, ACopyIsOnItsOwn) {
   EXPECT_EQ(counted.count(), 2);
 }
 
+TEST(Histogram, CountsDurationsWithinALimit) {
+  histogram counted;
+  for (int i = 1; i <= 1000; ++i) counted.record(std::chrono::microseconds(i));
+  EXPECT_EQ(counted.count_within(-1ns), 0);
+  EXPECT_EQ(counted.count_within(0ns), 0);
+  EXPECT_EQ(counted.count_within(1h), 1000);
+  EXPECT_EQ(counted.count_within(gyre::duration::max()), 1000);
+  for (const int limit : {10, 100, 500, 900}) {
+    const auto exact = static_cast<double>(limit);
+    const auto count = counted.count_within(std::chrono::microseconds(limit));
+    EXPECT_NEAR(static_cast<double>(count), exact, exact / 32 + 1) << limit;
+  }
+  EXPECT_EQ(counted.sum(), 500'500us);
+}
+
 TEST(Histogram, IsReadWhileItIsRecorded) {
   histogram counted;
   std::atomic<bool> done = false;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -19,7 +21,7 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 bool is_label_name(std::string_view name) noexcept {
   return !name.empty() && is_letter_or_underscore(name[0]) && !name.starts_with("__") &&
-         name != "quantile" && std::ranges::all_of(name, [](char c) {
+         name != "quantile" && name != "le" && std::ranges::all_of(name, [](char c) {
            return is_letter_or_underscore(c) || is_digit(c);
          });
 }
@@ -51,18 +53,42 @@ std::string seconds_of(std::chrono::nanoseconds length) {
   return text_of(std::chrono::duration<double>(length).count());
 }
 
+// Returns the labels in the order of their names, so that two sets can be compared. The separators
+// occur in no name, and a length precedes each value.
+std::string label_set_of(std::initializer_list<metric_label> labels) {
+  std::vector<metric_label> sorted(labels);
+  std::ranges::sort(sorted, {}, &metric_label::name);
+  std::string text;
+  for (const metric_label& each : sorted) {
+    text.append(each.name).append("=").append(std::to_string(each.value.size())).append(":");
+    text.append(each.value);
+  }
+  return text;
+}
+
+bool has_repeated_name(std::initializer_list<metric_label> labels) {
+  for (const metric_label* each = labels.begin(); each != labels.end(); ++each) {
+    if (std::find_if(labels.begin(), each, [&](const metric_label& earlier) {
+          return earlier.name == each->name;
+        }) != each) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void metrics_text::add_counter(std::string_view name, std::string_view help, std::uint64_t value,
                                std::initializer_list<metric_label> labels) {
   begin(name, help, kind::counter, labels);
-  append_sample(name, "", labels, "", std::to_string(value));
+  append_sample(name, "", labels, {}, std::to_string(value));
 }
 
 void metrics_text::append_gauge(std::string_view name, std::string_view help, double value,
                                 std::initializer_list<metric_label> labels) {
   begin(name, help, kind::gauge, labels);
-  append_sample(name, "", labels, "", text_of(value));
+  append_sample(name, "", labels, {}, text_of(value));
 }
 
 void metrics_text::add_summary(std::string_view name, std::string_view help,
@@ -74,11 +100,32 @@ void metrics_text::add_summary(std::string_view name, std::string_view help,
   fixed.merge(durations);
   const std::uint64_t count = fixed.count();
   for (const double each : quantiles) {
-    append_sample(name, "", labels, text_of(each), seconds_of(fixed.quantile(each)));
+    const std::string quantile = text_of(each);
+    append_sample(name, "", labels, {"quantile", quantile}, seconds_of(fixed.quantile(each)));
   }
-  const double mean = std::chrono::duration<double>(fixed.mean()).count();
-  append_sample(name, "_sum", labels, "", text_of(mean * static_cast<double>(count)));
-  append_sample(name, "_count", labels, "", std::to_string(count));
+  append_sample(name, "_sum", labels, {}, seconds_of(fixed.sum()));
+  append_sample(name, "_count", labels, {}, std::to_string(count));
+}
+
+void metrics_text::add_histogram(std::string_view name, std::string_view help,
+                                 const histogram& durations,
+                                 std::initializer_list<metric_label> labels,
+                                 std::span<const duration> limits) {
+  if (std::ranges::adjacent_find(limits, std::ranges::greater_equal()) != limits.end()) {
+    throw std::invalid_argument("gyre::http::metrics_text: the limits of the histogram '" +
+                                std::string(name) + "' do not rise");
+  }
+  begin(name, help, kind::histogram, labels);
+  histogram fixed;  // a copy, because other threads may be recording
+  fixed.merge(durations);
+  const std::string count = std::to_string(fixed.count());
+  for (const duration& each : limits) {
+    append_sample(name, "_bucket", labels, {"le", seconds_of(each)},
+                  std::to_string(fixed.count_within(each)));
+  }
+  append_sample(name, "_bucket", labels, {"le", "+Inf"}, count);
+  append_sample(name, "_sum", labels, {}, seconds_of(fixed.sum()));
+  append_sample(name, "_count", labels, {}, count);
 }
 
 http::response metrics_text::response() const {
@@ -95,14 +142,28 @@ void metrics_text::begin(std::string_view name, std::string_view help, kind type
   for (const metric_label& label : labels) {
     if (!is_label_name(label.name)) refuse("a label has no valid name in the metric");
   }
-  if (!names_.empty() && names_.back() == name) {
+  if (has_repeated_name(labels)) refuse("a label is named twice in the metric");
+  std::string label_set = label_set_of(labels);
+  if (last_name_ == name) {
     if (last_kind_ != type) refuse("samples of different types have the name");
+    if (!last_label_sets_.insert(std::move(label_set)).second) {
+      refuse("a sample with these labels was added before to the metric");
+    }
     return;
   }
-  if (std::ranges::find(names_, name) != names_.end()) {
-    refuse("another metric stands between the samples of");
+  std::vector<std::string> sample_names = {std::string(name)};
+  const bool has_parts = type == kind::summary || type == kind::histogram;
+  for (const std::string_view suffix : {"_sum", "_count", "_bucket"}) {
+    if (has_parts) sample_names.push_back(sample_names.front() + std::string(suffix));
   }
-  names_.emplace_back(name);
+  for (const std::string& each : sample_names) {
+    if (std::ranges::find(names_, each) != names_.end()) {
+      refuse("another metric stands between the samples of, or has a sample of the name");
+    }
+  }
+  std::ranges::move(sample_names, std::back_inserter(names_));
+  last_name_ = name;
+  last_label_sets_ = {std::move(label_set)};
   last_kind_ = type;
   text_.append("# HELP ").append(name).append(" ");
   append_escaped(text_, help, false);
@@ -111,12 +172,13 @@ void metrics_text::begin(std::string_view name, std::string_view help, kind type
     case kind::counter: text_.append(" counter\n"); break;
     case kind::gauge: text_.append(" gauge\n"); break;
     case kind::summary: text_.append(" summary\n"); break;
+    case kind::histogram: text_.append(" histogram\n"); break;
   }
 }
 
 void metrics_text::append_sample(std::string_view name, std::string_view suffix,
                                  std::initializer_list<metric_label> labels,
-                                 std::string_view quantile, std::string_view value) {
+                                 metric_label added_label, std::string_view value) {
   text_.append(name).append(suffix);
   char separator = '{';
   const auto append_label = [&](std::string_view label, std::string_view content) {
@@ -125,7 +187,7 @@ void metrics_text::append_sample(std::string_view name, std::string_view suffix,
     text_ += '"';
   };
   for (const metric_label& each : labels) append_label(each.name, each.value);
-  if (!quantile.empty()) append_label("quantile", quantile);
+  if (!added_label.name.empty()) append_label(added_label.name, added_label.value);
   if (separator == ',') text_ += '}';
   text_.append(" ").append(value) += '\n';
 }

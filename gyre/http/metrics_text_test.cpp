@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <limits>
 #include <stdexcept>
@@ -92,6 +93,60 @@ TEST(MetricsText, RefusesAMetricThatWasInterruptedOrHasTwoTypes) {
   const std::string before = text.text();
   EXPECT_THROW(text.add_counter("a", "", 2), std::invalid_argument);
   EXPECT_EQ(text.text(), before);
+}
+
+TEST(MetricsText, RefusesASampleThatWasAddedBefore) {
+  metrics_text text;
+  text.add_counter("mails_total", "", 1, {{"end", "sent"}, {"by", "post"}});
+  text.add_counter("mails_total", "", 1, {{"end", "sent"}});
+  text.add_counter("mails_total", "", 1);
+  const std::string before = text.text();
+  EXPECT_THROW(text.add_counter("mails_total", "", 2, {{"by", "post"}, {"end", "sent"}}),
+               std::invalid_argument);
+  EXPECT_THROW(text.add_counter("mails_total", "", 2), std::invalid_argument);
+  EXPECT_EQ(text.text(), before);
+  text.add_counter("mails_total", "", 2, {{"end", "sen"}, {"by", "tpost"}});
+  text.add_counter("letters_total", "", 2, {{"end", "sent"}});  // a metric of its own
+}
+
+TEST(MetricsText, RefusesALabelThatIsNamedTwice) {
+  metrics_text text;
+  EXPECT_THROW(text.add_gauge("x", "", 1, {{"a", "1"}, {"b", "1"}, {"a", "2"}}),
+               std::invalid_argument);
+  EXPECT_EQ(text.text(), "");
+}
+
+TEST(MetricsText, RefusesTheNameOfAnotherMetricsSample) {
+  metrics_text text;
+  text.add_summary("took", "", {});
+  EXPECT_THROW(text.add_counter("took_count", "", 1), std::invalid_argument);
+  text.add_counter("lasted_sum", "", 1);
+  EXPECT_THROW(text.add_histogram("lasted", "", {}), std::invalid_argument);
+}
+
+TEST(MetricsText, AHistogramCountsTheDurationsUpToEachLimit) {
+  gyre::histogram took;
+  for (const std::chrono::milliseconds each : {1ms, 2ms, 30ms, 2000ms}) took.record(each);
+  metrics_text text;
+  static constexpr std::array<gyre::duration, 3> limits = {5ms, 100ms, 1s};
+  text.add_histogram("took_seconds", "Time.", took, {{"path", "/"}}, limits);
+  EXPECT_EQ(text.text(),
+            "# HELP took_seconds Time.\n"
+            "# TYPE took_seconds histogram\n"
+            "took_seconds_bucket{path=\"/\",le=\"0.005\"} 2\n"
+            "took_seconds_bucket{path=\"/\",le=\"0.1\"} 3\n"
+            "took_seconds_bucket{path=\"/\",le=\"1\"} 3\n"
+            "took_seconds_bucket{path=\"/\",le=\"+Inf\"} 4\n"
+            "took_seconds_sum{path=\"/\"} 2.033\n"
+            "took_seconds_count{path=\"/\"} 4\n");
+}
+
+TEST(MetricsText, RefusesLimitsThatDoNotRise) {
+  metrics_text text;
+  static constexpr std::array<gyre::duration, 2> limits = {1s, 1s};
+  EXPECT_THROW(text.add_histogram("x", "", {}, {}, limits), std::invalid_argument);
+  EXPECT_THROW(text.add_histogram("x", "", {}, {{"le", "1"}}), std::invalid_argument);
+  EXPECT_EQ(text.text(), "");
 }
 
 }  // namespace

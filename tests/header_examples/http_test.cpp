@@ -297,12 +297,14 @@ TEST(HttpExamples, MetricsTextIsAPage) {
   const std::uint64_t refused = 1;
   const std::size_t carts = 7;
   const gyre::histogram took;
+  const gyre::histogram paid;
   gyre::http::metrics_text text;
   text.add_counter("shop_orders_total", "Orders that were placed.", orders);
   text.add_counter("shop_mails_total", "Mails by their end.", sent, {{"end", "sent"}});
   text.add_counter("shop_mails_total", "Mails by their end.", refused, {{"end", "refused"}});
   text.add_gauge("shop_carts", "Carts that are not empty now.", carts);
   text.add_summary("shop_request_seconds", "Time until the response.", took);
+  text.add_histogram("shop_payment_seconds", "Time of a payment.", paid);
   gyre::http::response page = text.response();
   EXPECT_TRUE(page.body().contains("\nshop_mails_total{end=\"refused\"} 1\n"));
 }
