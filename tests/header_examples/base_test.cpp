@@ -20,6 +20,20 @@ TEST(BaseExamples, AvailableParallelismIsANumberOfLoops) {
   EXPECT_EQ(loops.size(), gyre::available_parallelism());
 }
 
+// gyre/base/circuit_breaker.hpp
+TEST(BaseExamples, CircuitBreakerRefusesCalls) {
+  gyre::loop loop;
+  const int mail = 1;
+  int sent = 0;
+  const auto send = [&](int) { return ++sent < 0; };
+  gyre::circuit_breaker breaker({.failure_rate = 0.5, .min_calls = 20});
+  if (auto call = breaker.begin(loop.now())) {
+    const bool is_sent = send(mail);
+    is_sent ? call->succeed(loop.now()) : call->fail(loop.now());
+  }
+  EXPECT_EQ(sent, 1);
+}
+
 // gyre/base/duration.hpp
 TEST(BaseExamples, DurationSaturates) {
   const gyre::duration longest = std::chrono::hours::max();  // 292 years, not a negative length
