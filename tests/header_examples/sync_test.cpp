@@ -329,6 +329,21 @@ TEST(SyncExamples, OneshotBringsTheReply) {
   EXPECT_EQ(answer, 42);
 }
 
+// gyre/sync/keyed_rate_limiter.hpp
+TEST(SyncExamples, KeyedRateLimiterRefusesAKey) {
+  gyre::testing::manual_executor loop;
+  const std::string address = "192.0.2.7";
+  gyre::duration wait = gyre::duration::zero();
+  const auto refuse = [&](gyre::duration retry_after) { wait = retry_after; };
+  const auto log_in = [&] {
+    gyre::keyed_rate_limiter logins({.tokens = 5, .per = 1min, .burst = 10});
+    const auto decision = logins.try_acquire(address, loop.now());
+    if (!decision.is_allowed) return refuse(decision.retry_after);
+  };
+  log_in();
+  EXPECT_EQ(wait, 0s);
+}
+
 // gyre/sync/rate_limiter.hpp
 gyre::task<> send_requests(std::vector<gyre::steady_time>& sent,
                            gyre::testing::manual_executor& on) {
