@@ -30,6 +30,14 @@ gyre::net::resolver_options only(const fake_dns_server& dns) {
   return {.servers = {dns.local_endpoint()}, .order = gyre::net::lookup_order::dns_only};
 }
 
+// gyre/net/ip_network.hpp
+TEST(NamesExamples, IpNetworkContainsAddresses) {
+  const gyre::net::endpoint peer(gyre::net::ip_address("192.0.2.7"), 80);
+  const gyre::net::ip_network office = "192.0.2.0/24";
+  if (office.contains(peer.address())) return;
+  FAIL();
+}
+
 // gyre/net/address.hpp
 TEST(NetExamples, AddressIsRead) {
   gyre::net::ip_address peer("2001:db8::7");
