@@ -20,6 +20,7 @@
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/task/as_result.hpp>
+#include <gyre/task/detail/started_task.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
@@ -105,10 +106,29 @@ class pool_core {
   using lease = pooled_connection<Connection>;
   using shared = std::shared_ptr<pool_core>;
   using pointer = std::unique_ptr<Connection>;
+  // Reads ahead of the next use of an idle connection, to notice that the server closes it. The
+  // destructor ends the wait.
+  class idle_watch;
   struct entry {
+    entry() noexcept = default;
+    entry(pointer made_connection, steady_time last_use) noexcept
+        : connection(std::move(made_connection)), end_of_life(last_use) {}
+    entry(entry&&) noexcept = default;
+    entry& operator=(entry&& other) noexcept {
+      watch.reset();  // before the connection that it watches
+      connection = std::move(other.connection);
+      end_of_life = other.end_of_life;
+      expiry = other.expiry;
+      watch_time = other.watch_time;
+      watch = std::move(other.watch);
+      return *this;
+    }
+
     pointer connection;
-    steady_time end_of_life;
-    steady_time expiry = {};  // the time at which an idle connection is closed
+    steady_time end_of_life{};
+    steady_time expiry{};               // the time at which an idle connection is closed
+    steady_time watch_time{};           // the time from which an idle connection is watched
+    std::unique_ptr<idle_watch> watch;  // last: destroyed before the connection
   };
 
   template <class... Source>
@@ -116,7 +136,8 @@ class pool_core {
       : options_(options),
         permits_(options.max_open),
         connector_(loop, std::forward<Source>(source)...),
-        expiry_timer_(loop, [this] { close_expired(); }) {}
+        expiry_timer_(loop, [this] { close_expired(); }),
+        watch_timer_(loop, [this] { watch_idle(); }) {}
   pool_core& operator=(pool_core&&) = delete;
 
   static task<lease> acquire(shared self, idle_use use) {
@@ -158,6 +179,10 @@ class pool_core {
     } catch (const std::bad_alloc&) {
       return discard(std::move(idle_entry));
     }
+    if constexpr (waits_for_input<Connection>) {
+      idle_.back().watch_time = gyre::detail::later(now, watch_delay);
+      if (!watch_timer_.active()) watch_timer_.start_at(idle_.back().watch_time);
+    }
     const steady_time expiry = idle_.back().expiry;
     if (!expiry_timer_.active() || expiry < expiry_timer_.deadline()) {
       expiry_timer_.start_at(expiry);
@@ -165,12 +190,14 @@ class pool_core {
   }
   void discard(entry dropped_entry) noexcept {
     ++metrics_.discarded;
+    dropped_entry.watch.reset();
     dropped_entry.connection.reset();
   }
 
   void close() noexcept {
     if (std::exchange(is_closed_, true)) return;
     expiry_timer_.cancel();
+    watch_timer_.cancel();
     metrics_.discarded += idle_.size();
     idle_.clear();
     closing_.request_stop();
@@ -193,6 +220,8 @@ class pool_core {
 
  private:
   static constexpr const char* name = "gyre::net::connection_pool";
+  // A connection is watched only after this idle time, so that a pool in use starts no watches.
+  static constexpr std::chrono::milliseconds watch_delay{50};
 
   // The state of a caller that waits for a permit.
   class waiter {
@@ -231,9 +260,8 @@ class pool_core {
       std::rethrow_exception(connection.error());
     }
     ++self->metrics_.created;
-    entry new_entry{
-        .connection = std::move(*connection),
-        .end_of_life = gyre::detail::later(self->loop().now(), self->options_.max_lifetime)};
+    entry new_entry(std::move(*connection),
+                    gyre::detail::later(self->loop().now(), self->options_.max_lifetime));
     co_return lease(self, std::move(permit), std::move(new_entry), false);
   }
 
@@ -248,6 +276,7 @@ class pool_core {
     while (!idle_.empty()) {
       entry last = std::move(idle_.back());
       idle_.pop_back();
+      last.watch.reset();
       if (now < last.expiry && is_reusable(*last.connection)) {
         ++metrics_.reused;
         return last;
@@ -272,15 +301,73 @@ class pool_core {
     }
   }
 
+  // Watches the connections that are idle for long enough.
+  void watch_idle() {
+    const steady_time now = loop().now();
+    steady_time next = steady_time::max();
+    for (std::size_t i = 0; i < idle_.size();) {
+      entry& each = idle_[i];
+      const std::size_t count = idle_.size();
+      if (each.watch == nullptr && each.watch_time > now) next = std::min(next, each.watch_time);
+      if (each.watch == nullptr && each.watch_time <= now) begin_watch(each);
+      if (idle_.size() == count)
+        ++i;  // otherwise the watch has ended at once, and removed its entry
+    }
+    if (next != steady_time::max()) watch_timer_.start_at(next);
+  }
+  void begin_watch(entry& idle_entry) {
+    if constexpr (waits_for_input<Connection>) {
+      idle_entry.watch = std::make_unique<idle_watch>(*this, *idle_entry.connection);
+      idle_entry.watch->start();
+    }
+  }
+  void discard_idle(std::size_t index) noexcept {
+    entry dropped_entry = std::move(idle_[index]);
+    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(index));
+    discard(std::move(dropped_entry));
+  }
+  // Called when an idle connection can be read, or waiting for it has failed: the server has closed
+  // it, or has sent something, which may be a message of the transport.
+  void on_idle_input(const idle_watch& ended_watch) noexcept {
+    const auto found =
+        std::ranges::find(idle_, &ended_watch, [](const entry& each) { return each.watch.get(); });
+    if (found == idle_.end()) return;
+    found->watch.reset();
+    if (!is_reusable(*found->connection)) {
+      return discard_idle(static_cast<std::size_t>(found - idle_.begin()));
+    }
+    // Not at once, so that a connection which is always readable cannot occupy the loop.
+    found->watch_time = gyre::detail::later(loop().now(), watch_delay);
+    if (!watch_timer_.active()) watch_timer_.start_at(found->watch_time);
+  }
+
   const connection_pool_options options_;
   semaphore permits_;  // held for connections that are taken or being made
   connector<Connection> connector_;
   std::vector<entry> idle_;  // the connection given back last is at the end
   timer expiry_timer_;
+  timer watch_timer_;
   inplace_stop_source closing_;
   bool is_closed_ = false;
   std::size_t waiting_ = 0;
   connection_pool_metrics metrics_;
+};
+
+template <class Connection>
+class pool_core<Connection>::idle_watch final : gyre::detail::started_task<idle_watch> {
+  using base = gyre::detail::started_task<idle_watch>;
+
+ public:
+  idle_watch(pool_core& pool, Connection& watched)
+      : base(pool.loop(), wait_for_input(watched)), pool_(pool) {}
+  ~idle_watch() = default;
+  using base::start;
+
+ private:
+  friend base;
+  void on_work_ended() noexcept { pool_.on_idle_input(*this); }
+
+  pool_core& pool_;
 };
 
 }  // namespace detail
@@ -373,12 +460,16 @@ class [[nodiscard]] pooled_connection {
 ///
 /// The pool checks an idle connection before it gives it out: a connection that its server has
 /// closed, or on which it has sent unexpected bytes, is closed and replaced. A server can still
-/// close a connection later: see pooled_connection::is_reused().
+/// close a connection later: see pooled_connection::is_reused(). A connection that is idle for
+/// 50 ms is watched, so that the pool closes its side soon after the server: a server that stops
+/// need not wait for it.
 ///
 /// A Connection is an io::stream, a tls_stream, a framed, or a class with a function `bool
-/// is_reusable() const`, and may come in a std::unique_ptr. The pool connects (tcp_stream); or a
-/// `handshake` makes it of a tcp_stream, such as a framed stream that is logged in; or a function
-/// connects.
+/// is_reusable() const`, and may come in a std::unique_ptr. Connections of a class are watched if
+/// it has a function wait_readable(), whose awaited result ends when something can be read; the
+/// coroutine that awaits it is destroyed when the connection is taken. The pool connects
+/// (tcp_stream); or a `handshake` makes it of a tcp_stream, such as a framed stream that is logged
+/// in; or a function connects.
 ///
 /// Thread-safety: the loop's thread; while none runs the loop, one thread at a time. For several
 /// loops have a pool on each: `sharded<connection_pool<>> pools(loops)`, and

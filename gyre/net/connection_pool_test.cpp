@@ -472,6 +472,107 @@ TEST_F(ConnectionPool, ClosesIdleConnectionsInTime) {
   run(use());
 }
 
+// An idle time after which a connection is watched.
+constexpr auto watched = 120ms;
+
+TEST_F(ConnectionPool, ClosesAnIdleConnectionSoonAfterTheServer) {
+  for (const bool sends_bytes : {false, true}) {
+    connection_pool pool(loop_, server_, {.idle_timeout = 24h, .max_lifetime = 240h});
+    const auto use = [&]() -> task<> {
+      auto first = co_await pool.acquire();
+      auto second = co_await pool.acquire();
+      tcp_stream first_peer = co_await listener_.accept();
+      tcp_stream second_peer = co_await listener_.accept();
+      first.give_back();
+      second.give_back();
+      co_await gyre::sleep_for(watched);
+      const gyre::steady_time begin = loop_.now();
+      if (sends_bytes) {
+        co_await first_peer.write_all("go away");
+      } else {
+        first_peer.shutdown(gyre::net::shutdown_side::send);
+      }
+      auto receiving = as_expected(next_bytes(first_peer));
+      const auto end = co_await std::move(receiving);  // a reset if the bytes were not read
+      EXPECT_EQ(end.value_or(0), 0u);
+      EXPECT_LT(loop_.now() - begin, 10s);
+      EXPECT_EQ(pool.metrics().idle, 1u);
+      EXPECT_EQ(pool.metrics().open, 1u);
+      auto rest = co_await pool.acquire();
+      EXPECT_TRUE(rest.is_reused());
+      co_await rest->write_all("hello");
+      EXPECT_EQ(co_await next_bytes(second_peer), 5u);
+      rest.give_back();
+    };
+    run(use());
+    EXPECT_EQ(pool.metrics().discarded, 1u);
+  }
+}
+
+TEST_F(ConnectionPool, AWatchedConnectionIsUsedAndWatchedAgain) {
+  connection_pool pool(loop_, server_, {.idle_timeout = 24h, .max_lifetime = 240h});
+  const auto use = [&]() -> task<> {
+    std::optional<tcp_stream> peer;
+    for (int i = 0; i < 5; ++i) {
+      auto connection = co_await pool.acquire();
+      EXPECT_EQ(connection.is_reused(), i != 0);
+      if (!peer) peer.emplace(co_await listener_.accept());
+      co_await connection->write_all("question");
+      EXPECT_EQ(co_await next_bytes(*peer), 8u);
+      co_await peer->write_all("answer");
+      EXPECT_EQ(co_await next_bytes(*connection), 6u);
+      connection.give_back();
+      co_await gyre::sleep_for(i % 2 == 0 ? watched : 10ms);
+    }
+    peer->close();
+    while (pool.metrics().open != 0) co_await gyre::sleep_for(1ms);
+  };
+  run(use());
+  EXPECT_EQ(pool.metrics().created, 1u);
+}
+
+TEST_F(ConnectionPool, MayBeClosedWhileItWatches) {
+  for (const bool destroys : {false, true}) {
+    std::optional<connection_pool<>> pool(std::in_place, loop_, server_);
+    const auto use = [&]() -> task<> {
+      auto connection = co_await pool->acquire();
+      tcp_stream peer = co_await listener_.accept();
+      connection.give_back();
+      co_await gyre::sleep_for(watched);
+      destroys ? pool.reset() : pool->close();
+      EXPECT_EQ(co_await next_bytes(peer), 0u);
+    };
+    run(use());
+  }
+}
+
+// Connections of a class without wait_readable() are checked when they are taken.
+TEST_F(ConnectionPool, WatchesOnlyConnectionsThatCanWait) {
+  struct plain {
+    tcp_stream stream;
+    bool is_reusable() const { return stream.is_quiet(); }
+  };
+  const auto connect = [&]() -> task<std::unique_ptr<plain>> {
+    auto connecting = gyre::net::connect(listener_.local_endpoint());
+    tcp_stream made = co_await std::move(connecting);
+    co_return std::make_unique<plain>(std::move(made));
+  };
+  connection_pool<plain> pool(loop_, connect, {.idle_timeout = 24h});
+  const auto use = [&]() -> task<> {
+    auto connection = co_await pool.acquire();
+    static_cast<void>(*connection);
+    tcp_stream peer = co_await listener_.accept();
+    connection.give_back();
+    co_await gyre::sleep_for(watched);
+    peer.close();
+    co_await gyre::sleep_for(watched);
+    EXPECT_EQ(pool.metrics().open, 1u);
+    auto other = co_await pool.acquire();
+    EXPECT_FALSE(other.is_reused());
+  };
+  run(use());
+}
+
 TEST_F(ConnectionPool, UsesNoConnectionBeyondItsLifetime) {
   connection_pool pool(loop_, server_, {.max_lifetime = 5ms});
   const auto use = [&]() -> task<> {

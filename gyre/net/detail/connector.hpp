@@ -61,6 +61,26 @@ bool is_reusable(Connection& connection) {
   }
 }
 
+/// A stream, or a connection over one, that can wait until something can be read.
+template <class Connection>
+concept waits_for_input = requires(Connection& connection) {
+  { connection.wait_readable() } -> awaitable;
+} || requires(Connection& connection) {
+  { connection.stream().wait_readable() } -> awaitable;
+};
+
+/// Waits until something can be read from a connection that nobody uses.
+template <waits_for_input Connection>
+task<> wait_for_input(Connection& connection) {
+  if constexpr (requires { connection.wait_readable(); }) {
+    auto waiting = connection.wait_readable();
+    co_await std::move(waiting);
+  } else {
+    auto waiting = connection.stream().wait_readable();
+    co_await std::move(waiting);
+  }
+}
+
 /// The type of the connections that a function makes; the function may return them in a unique_ptr.
 template <class Made>
 struct made_connection {
