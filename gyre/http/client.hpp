@@ -38,6 +38,8 @@ class client_core;
 /// | follows redirects, up to a limit; drops the program's Authorization, Cookie and Host at another origin | follow_redirects is off |
 /// | continues to send the request's body after the response has begun | the status is 400 or above: see client_response |
 /// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
+/// | sends a second attempt of a slow request, and uses the first response | client_options::hedging is empty, as by default |
+/// | refuses requests to servers that fail | client_options::breaker is empty, as by default |
 /// | repeats an idempotent request once, on a new connection, if a reused connection ended before any byte of the response, or the server sent 408 with `Connection: close` | the body is streamed |
 ///
 /// Thread-safety: the loop's thread, except for send() with a callback; while no thread runs the

@@ -2,6 +2,7 @@
 // client_options: the settings, time limits and counters of a client.
 #pragma once
 
+#include <gyre/base/circuit_breaker.hpp>
 #include <gyre/base/duration.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/net/connect.hpp>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 
 namespace gyre::http {
 
@@ -60,6 +62,26 @@ struct client_limits {
   std::size_t redirects = 10;
 };
 
+/// Options of hedged requests: a second attempt is sent when the first one takes long, and the
+/// response that comes first is used (see gyre::hedge()). The other attempt is stopped, which
+/// closes its connection.
+///
+/// Only idempotent requests without a streamed body are hedged (client_request::set_idempotent()).
+/// With several attempts, a request that fails is also repeated at once. An attempt sees neither
+/// cookies nor redirects of another one that still runs. client_timeouts::total limits all attempts
+/// together.
+struct hedging_options {
+  /// The time after the begin of an attempt at which the next one begins; must be positive. Best a
+  /// high quantile of the expected time, such as the 95th percentile.
+  duration delay = std::chrono::seconds{1};
+  /// Maximum number of attempts of a request, the first included; at least 2.
+  std::size_t attempts = 2;
+  /// Maximum share of additional attempts among all requests, from 0 to 1, so that a slow server is
+  /// not made slower by twice the load. Up to ten unused attempts are saved, with which a new
+  /// client begins.
+  double max_share = 0.1;
+};
+
 /// Options of a client.
 struct client_options {
   client_timeouts timeouts = {};
@@ -94,6 +116,14 @@ struct client_options {
   /// server selects another application protocol than http/1.1, the request fails with
   /// tls::errc::no_shared_application.
   tls::tls_context tls = {};
+  /// A circuit breaker for each scheme, host and port, by default none: while requests there fail,
+  /// further ones are refused with errc::circuit_open. These count as failures: a status from 500
+  /// on, except for 501 and 505; a broken connection; a malformed response; a time limit. A request
+  /// that the program stops, or that fails for another reason, does not count. A streamed response
+  /// counts when its head was received. After redirects, each server is judged by its own response.
+  std::optional<circuit_breaker_options> breaker = {};
+  /// Hedged requests, by default none.
+  std::optional<hedging_options> hedging = {};
   /// The proxies to use, by default none. proxy_from_environment() reads http_proxy and similar
   /// variables.
   proxy_settings proxy = {};
@@ -105,14 +135,20 @@ struct client_options {
   std::function<task<net::tcp_stream>(net::host_port)> connector = {};
 };
 
-/// Counters of a client: current values (origins, open, idle) and totals since its construction.
+/// Counters of a client: current values (origins, open, idle, open_circuits) and totals since its
+/// construction.
 struct client_metrics {
   std::size_t origins = 0;  ///< hosts for which the client has a pool of connections
   std::size_t open = 0;     ///< open connections, idle or in use
   std::size_t idle = 0;     ///< open connections that no request uses
   std::uint64_t requests = 0;
-  std::uint64_t redirects = 0;  ///< number of redirects followed
-  std::uint64_t retries = 0;    ///< requests repeated because their connection was closed
+  std::uint64_t redirects = 0;      ///< number of redirects followed
+  std::uint64_t retries = 0;        ///< requests repeated because their connection was closed
+  std::uint64_t hedges = 0;         ///< additional attempts of hedged requests
+  std::uint64_t hedges_used = 0;    ///< requests whose response came from an additional attempt
+  std::uint64_t hedges_denied = 0;  ///< additional attempts that hedging_options::max_share denied
+  std::uint64_t circuit_refusals = 0;  ///< requests that a circuit breaker refused
+  std::size_t open_circuits = 0;       ///< circuit breakers that are open or half-open now
 };
 
 }  // namespace gyre::http

@@ -15,7 +15,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 28> entries{{
+constexpr std::array<entry, 30> entries{{
     {errc::bad_start_line, 400, "the first line is no request line or status line of HTTP/1"},
     {errc::bad_method, 501, "the method is longer than any that is known"},
     {errc::bad_target, 400,
@@ -51,6 +51,9 @@ constexpr std::array<entry, 28> entries{{
     {errc::unsupported_scheme, 400, "the scheme of the URL is not supported"},
     {errc::needs_tls, 400, "https needs a tls context of a client"},
     {errc::misdirected, 421, "the server does not answer for this host, or not on this connection"},
+    {errc::circuit_open, 503,
+     "the circuit breaker refuses requests to this server, because too many have failed"},
+    {errc::hedge_denied, 503, "the share of additional attempts is used up"},
 }};
 
 const entry* find(errc code) noexcept {

@@ -8,9 +8,12 @@
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/hedge.hpp>
 #include <gyre/task/shielded.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -44,6 +47,43 @@ std::string name_of(const client_request& request) {
                           "http::client: " + name_of(request) + ": connecting");
 }
 
+// Whether a status says that the server cannot serve requests at present.
+bool is_failure(unsigned status) noexcept {
+  constexpr unsigned not_implemented = 501, version_not_supported = 505;
+  return status >= 500 && status != not_implemented && status != version_not_supported;
+}
+
+// Whether the server, or the way to it, has caused the error, rather than this program.
+bool is_fault_of_server(const std::exception_ptr& error) noexcept {
+  if (error == gyre::detail::cancellation()) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::system_error& failure) {
+    const std::error_code code = failure.code();
+    if (code.category() == http_category()) {
+      switch (static_cast<errc>(code.value())) {
+        case errc::body_too_large:
+        case errc::too_many_redirects:
+        case errc::bad_redirect:
+        case errc::body_mismatch:
+        case errc::unsupported_scheme:
+        case errc::needs_tls:
+        case errc::circuit_open:
+        case errc::hedge_denied: return false;
+        default: return true;
+      }
+    }
+    const bool is_own =
+        code == io::errc::waiting_limit || code == io::errc::closed || code == io::errc::not_open ||
+        code == io::errc::wrong_thread || code == std::errc::operation_canceled ||
+        code == std::errc::too_many_files_open ||
+        code == std::errc::too_many_files_open_in_system || code == std::errc::not_enough_memory;
+    return !is_own;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 client_call::client_call(client_core& client, client_request request, executor& caller)
@@ -55,6 +95,14 @@ client_call::client_call(client_core& client, client_request request, executor& 
 
 task<client_response> client_call::run(std::shared_ptr<client_core> client, client_request request,
                                        body form) {
+  const bool is_hedged = client != nullptr && client->options().hedging &&
+                         request.is_idempotent() && !request.is_streamed();
+  return is_hedged ? run_hedged(std::move(client), std::move(request), form)
+                   : run_attempt(std::move(client), std::move(request), form);
+}
+
+task<client_response> client_call::run_attempt(std::shared_ptr<client_core> client,
+                                               client_request request, body form) {
   const task_context& context = co_await gyre::detail::this_context();
   if (client == nullptr) refuse(request, io::errc::not_open);
   if (context.where != &client->loop() && !client->loop().in_loop_thread()) {
@@ -70,12 +118,111 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
   } catch (...) {
     error = gyre::detail::caught_error();
   }
+  call.judge(error);
   if (error && call.exchange_ && call.exchange_->is_uploading()) {
     auto ending = shielded(call.exchange_->end_upload());
     co_await std::move(ending);
   }
   co_await gyre::detail::fail_with(error);
   co_return client_response(std::move(call.exchange_));
+}
+
+// --- Hedged requests ---
+
+task<client_response> client_call::run_hedged(std::shared_ptr<client_core> client,
+                                              client_request request, body form) {
+  struct outcome {
+    client_response response;
+    std::size_t attempt;
+  };
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.where != &client->loop() && !client->loop().in_loop_thread()) {
+    refuse(request, io::errc::wrong_thread);
+  }
+  const hedging_options& options = *client->options().hedging;
+  double& budget = client->hedge_budget();
+  budget = std::min(budget + options.max_share, client_core::max_hedge_budget);
+  const auto total = request.total_timeout_.value_or(client->options().timeouts.total);
+  const request_clock clock(client->loop(), total, {});
+  const steady_time end = clock.expiry_of(total);
+  std::exception_ptr last_error;  // of an attempt that was sent
+  const auto run_one = [](std::shared_ptr<client_core> core, client_request attempt_request,
+                          body attempt_form, std::size_t number,
+                          std::exception_ptr& error) -> task<outcome> {
+    auto running = as_result(run_attempt(core, std::move(attempt_request), attempt_form));
+    auto result = co_await std::move(running);
+    if (!result) {
+      error = result.error();
+      std::rethrow_exception(error);
+    }
+    co_return outcome{.response = std::move(*result), .attempt = number};
+  };
+  auto attempts = [&](std::size_t number) {
+    client_request copy = copy_of(request);
+    if (number > 0) {
+      // The last error is that of the call, so it must remain one of an attempt that was sent.
+      if (last_error && !is_fault_of_server(last_error)) std::rethrow_exception(last_error);
+      if (!take_from_hedge_budget(*client)) {
+        if (last_error) std::rethrow_exception(last_error);
+        clock.fail(errc::hedge_denied, "hedging");
+      }
+      if (end != steady_time::max()) {
+        const std::chrono::nanoseconds rest = end - client->loop().now();
+        copy.total_timeout_ = std::max(rest, std::chrono::nanoseconds{1});
+      }
+    }
+    return run_one(client, std::move(copy), form, number, last_error);
+  };
+  auto hedging = hedge(std::ref(attempts), {.delay = options.delay, .attempts = options.attempts});
+  outcome winner = co_await std::move(hedging);
+  if (winner.attempt > 0) ++client->counts.hedges_used;
+  co_return std::move(winner.response);
+}
+
+bool client_call::take_from_hedge_budget(client_core& client) noexcept {
+  if (client.hedge_budget() < 1) {
+    ++client.counts.hedges_denied;
+    return false;
+  }
+  client.hedge_budget() -= 1;
+  ++client.counts.hedges;
+  return true;
+}
+
+// Copies a request that has no streamed body.
+client_request client_call::copy_of(const client_request& request) {
+  client_request copy(method::get, request.url_);
+  copy.method_ = request.method_;
+  copy.method_text_ = request.method_text_;
+  copy.is_idempotent_ = request.is_idempotent_;
+  copy.expects_continue_ = request.expects_continue_;
+  copy.has_body_ = request.has_body_;
+  copy.fields_ = request.fields_;
+  copy.body_ = request.body_;
+  copy.total_timeout_ = request.total_timeout_;
+  return copy;
+}
+
+// --- Circuit breakers ---
+
+// Begins a request to the server of request_.url(). Throws if its circuit breaker refuses it.
+void client_call::begin_judged_request() {
+  if (!client_.options().breaker) return;
+  breaker_ = client_.breaker_of(request_.url());
+  judged_call_ = breaker_->begin(client_.loop().now());
+  if (!judged_call_) clock_.fail(errc::circuit_open, "connecting");
+}
+
+// Reports the end of the request to the circuit breaker. `error` is null after a response.
+void client_call::judge(const std::exception_ptr& error) noexcept {
+  if (!judged_call_) return;
+  const steady_time now = client_.loop().now();
+  const bool has_failed =
+      error ? is_fault_of_server(error) : is_failure(exchange_->response().head().status);
+  const bool counts = has_failed || !error;
+  if (!counts) judged_call_->abandon();
+  has_failed ? judged_call_->fail(now) : judged_call_->succeed(now);
+  judged_call_.reset();
 }
 
 // Sends the request, repeats it after redirects and over stale connections, and reads the body of
@@ -85,6 +232,7 @@ task<> client_call::respond(body form) {
   bool needs_new_connection = false;
   for (std::size_t redirects = 0;;) {
     const client_destination destination = client_.destination_of(request_.url());
+    if (!judged_call_) begin_judged_request();
     auto acquiring = clock_.wait(client_.acquire(destination, needs_new_connection),
                                  steady_time::max(), "connecting");
     client_lease connection = co_await std::move(acquiring);
@@ -118,6 +266,7 @@ task<> client_call::respond(body form) {
     receive_cookies();
     if (!options.follow_redirects || !is_redirect()) break;
     if (redirects == options.limits.redirects) clock_.fail(errc::too_many_redirects, "redirect");
+    judge(nullptr);
     task<> following = follow_redirect();
     co_await std::move(following);
     ++redirects;

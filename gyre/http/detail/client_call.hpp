@@ -2,6 +2,7 @@
 // client_call: one call of a client: a request, its redirects and its further attempts.
 #pragma once
 
+#include <gyre/base/circuit_breaker.hpp>
 #include <gyre/http/client_request.hpp>
 #include <gyre/http/client_response.hpp>
 #include <gyre/http/detail/client_core.hpp>
@@ -10,7 +11,9 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
+#include <exception>
 #include <memory>
+#include <optional>
 
 namespace gyre::http::detail {
 
@@ -23,12 +26,22 @@ class client_call {
  public:
   enum class body { whole, streamed };
 
-  /// Sends the request, and follows redirects. `client` is null if the http::client was moved from.
+  /// Sends the request, by several attempts if it is to be hedged, and follows redirects. `client`
+  /// is null if the http::client was moved from.
   static task<client_response> run(std::shared_ptr<client_core> client, client_request request,
                                    body form);
 
  private:
   client_call(client_core& client, client_request request, executor& caller);
+
+  static task<client_response> run_attempt(std::shared_ptr<client_core> client,
+                                           client_request request, body form);
+  static task<client_response> run_hedged(std::shared_ptr<client_core> client,
+                                          client_request request, body form);
+  static client_request copy_of(const client_request& request);
+  static bool take_from_hedge_budget(client_core& client) noexcept;
+  void begin_judged_request();
+  void judge(const std::exception_ptr& error) noexcept;
 
   task<> respond(body form);
   task<> follow_redirect();
@@ -45,7 +58,10 @@ class client_call {
   request_clock clock_;
   executor& caller_;
   exchange_pointer exchange_;  // the latest attempt
-  bool was_cut_ = false;       // whether a request that a redirect turned into a GET was cut short
+  // The circuit breaker of the current server, and the call that it judges.
+  std::shared_ptr<circuit_breaker> breaker_;
+  std::optional<circuit_breaker::call> judged_call_;
+  bool was_cut_ = false;  // whether a request that a redirect turned into a GET was cut short
 };
 
 }  // namespace gyre::http::detail

@@ -8,6 +8,7 @@
 #include <gyre/io/received.hpp>
 #include <gyre/net/connection_pool.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/as_task.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/tls/session.hpp>
 #include <gyre/tls/tls_stream.hpp>
@@ -51,6 +52,10 @@ class client_connection {
                                steady_time expiry, const char* phase) {
     return std::visit(
         [&](auto& stream) { return clock.wait(stream.write_some(bytes), expiry, phase); }, stream_);
+  }
+  /// Waits until something can be read. The connection_pool calls it while the connection is idle.
+  task<> wait_readable() {
+    return std::visit([](auto& stream) { return as_task(stream.wait_readable()); }, stream_);
   }
   /// Whether the connection is open, and nothing has come from the peer while the connection was
   /// idle. Called by the connection_pool.

@@ -19,6 +19,7 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr std::size_t min_pool_limit = 64;
+constexpr std::size_t min_breaker_limit = 64;
 constexpr const char* opening_tunnel = "opening a tunnel";
 
 std::string host_and_port(const url& target) {
@@ -44,6 +45,16 @@ void check_options(const client_options& options) {
   gyre::detail::require_positive(options.max_lifetime, "http::client: max_lifetime");
   check_limit(options.connecting.attempt_delay, "http::client: connecting.attempt_delay");
   check_limit(options.connecting.resolution_delay, "http::client: connecting.resolution_delay");
+  if (options.breaker) static_cast<void>(circuit_breaker(*options.breaker));  // checks the options
+  if (options.hedging) {
+    gyre::detail::require_positive(options.hedging->delay, "http::client: hedging.delay");
+    if (options.hedging->attempts < 2) {
+      throw std::invalid_argument("http::client: hedging.attempts must be at least 2");
+    }
+    if (!(options.hedging->max_share >= 0 && options.hedging->max_share <= 1)) {
+      throw std::invalid_argument("http::client: hedging.max_share must be from 0 to 1");
+    }
+  }
   for (const std::optional<url>* const proxy : {&options.proxy.http, &options.proxy.https}) {
     if (*proxy && (*proxy)->scheme() != "http") {
       throw std::invalid_argument("http::client: a proxy must have an http URL");
@@ -61,7 +72,11 @@ std::string client_destination::key() const {
 }
 
 client_core::client_core(event_loop& loop, client_options options)
-    : loop_(loop), options_(std::move(options)), max_pools_(min_pool_limit) {
+    : loop_(loop),
+      options_(std::move(options)),
+      max_pools_(min_pool_limit),
+      max_breakers_(min_breaker_limit),
+      hedge_budget_(options_.hedging && options_.hedging->max_share > 0 ? max_hedge_budget : 0) {
   check_options(options_);
 }
 
@@ -102,6 +117,27 @@ void client_core::drop_unused_pools() {
     return each.second.use_count() == 1 && each.second->metrics().open == 0;
   });
   max_pools_ = std::max(min_pool_limit, 2 * pools_.size());
+}
+
+std::shared_ptr<circuit_breaker> client_core::breaker_of(const url& server) {
+  if (!options_.breaker) return nullptr;
+  const std::string key = client_destination{.server = server}.key();
+  if (const auto known = breakers_.find(key); known != breakers_.end()) return known->second;
+  if (breakers_.size() >= max_breakers_) drop_unused_breakers();
+  auto breaker = std::make_shared<circuit_breaker>(*options_.breaker);
+  breakers_.emplace(key, breaker);
+  return breaker;
+}
+
+// Drops the circuit breakers that behave as new ones would. Calls in progress share ownership of
+// theirs.
+void client_core::drop_unused_breakers() {
+  std::erase_if(breakers_, [this](const auto& each) {
+    if (!each.second->is_unused(loop_.now())) return false;
+    dropped_refusals_ += each.second->refused();
+    return true;
+  });
+  max_breakers_ = std::max(min_breaker_limit, 2 * breakers_.size());
 }
 
 task<client_lease> client_core::acquire(const client_destination& destination, bool needs_new) {
@@ -216,11 +252,17 @@ void client_core::close() noexcept {
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
+  sum.requests -= sum.hedges;  // each attempt was counted
   sum.origins = pools_.size();
   for (const auto& [key, each] : pools_) {
     const net::connection_pool_metrics pool_metrics = each->metrics();
     sum.open += pool_metrics.open;
     sum.idle += pool_metrics.idle;
+  }
+  sum.circuit_refusals = dropped_refusals_;
+  for (const auto& [key, each] : breakers_) {
+    sum.circuit_refusals += each->refused();
+    if (each->state() != circuit_state::closed) ++sum.open_circuits;
   }
   return sum;
 }

@@ -2,6 +2,7 @@
 // client_core: the state that the requests of a client share: connection pools, cookies, resolver.
 #pragma once
 
+#include <gyre/base/circuit_breaker.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/cookie_jar.hpp>
@@ -16,6 +17,7 @@
 #include <gyre/tls/tls_stream.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,12 +54,19 @@ class client_core {
   /// Returns an idle connection, or a new one; with `needs_new` always a new one.
   task<client_lease> acquire(const client_destination& destination, bool needs_new);
 
+  /// Returns the circuit breaker of a server; null if there are none.
+  std::shared_ptr<circuit_breaker> breaker_of(const url& server);
+  /// Returns the saved part of hedging_options::max_share.
+  double& hedge_budget() noexcept { return hedge_budget_; }
+
   void close() noexcept;
   bool is_closed() const noexcept { return is_closed_; }
   /// Returns a token whose stop close() requests.
   inplace_stop_token closing() const noexcept { return closing_.get_token(); }
 
   client_metrics metrics() const noexcept;
+
+  static constexpr double max_hedge_budget = 10;
 
   cookie_jar cookies;
   client_metrics counts;
@@ -68,6 +77,7 @@ class client_core {
 
   std::shared_ptr<pool> pool_of(const client_destination& destination);
   void drop_unused_pools();
+  void drop_unused_breakers();
   task<std::unique_ptr<client_connection>> connect(const client_destination& destination,
                                                    std::shared_ptr<tls::session> newest);
   task<net::tcp_stream> connect_tcp(const url& target);
@@ -80,6 +90,10 @@ class client_core {
   const client_options options_;
   std::map<std::string, std::shared_ptr<pool>> pools_;  // by client_destination::key()
   std::size_t max_pools_;  // at this number of pools, pool_of() drops unused ones
+  std::map<std::string, std::shared_ptr<circuit_breaker>> breakers_;  // by scheme, host and port
+  std::size_t max_breakers_;            // at this number, breaker_of() drops unused ones
+  std::uint64_t dropped_refusals_ = 0;  // by the circuit breakers that were dropped
+  double hedge_budget_;                 // at most max_hedge_budget
   std::optional<net::resolver> names_;
   inplace_stop_source closing_;
   bool is_closed_ = false;
