@@ -2,7 +2,6 @@
 #include <gyre/http/access_log.hpp>
 
 #include <gyre/http/request.hpp>
-#include <gyre/net/tcp_connection.hpp>
 
 #include <array>
 #include <cstdio>
@@ -23,10 +22,7 @@ std::string to_combined_log(const access_record& record) {
     line += '"';
   };
   std::string line = "-";
-  if (net::tcp_connection* const connection = request.connection()) {
-    const net::endpoint peer = connection->peer_endpoint();
-    if (peer.is_ip()) line = peer.address().to_string();
-  }
+  if (const auto address = request.client_address()) line = address->to_string();
   const std::time_t time = std::time(nullptr);
   std::tm fields{};
   ::gmtime_r(&time, &fields);
@@ -47,6 +43,10 @@ std::string to_combined_log(const access_record& record) {
   append_quoted(line, request.field("Referer").value_or("-"));
   line += ' ';
   append_quoted(line, request.field("User-Agent").value_or("-"));
+  if (!request.id().empty()) {
+    line += ' ';
+    append_quoted(line, request.id());
+  }
   return line;
 }
 

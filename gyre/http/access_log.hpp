@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace gyre::http {
 
@@ -23,11 +24,23 @@ class request;
 struct access_record {
   const http::request& request;
   http::status status;
-  std::uint64_t body_bytes;           ///< size of the response's body; 0 for a stream
-  std::chrono::nanoseconds duration;  ///< from the receipt of the request's head to the response
+  /// Bytes of the response's body, or of an upgraded connection, that the handler has passed on. A
+  /// body of known length counts as a whole.
+  std::uint64_t body_bytes;
+  /// From the receipt of the request's head to the end of the response, when the last byte was
+  /// passed to the connection.
+  std::chrono::nanoseconds duration;
+  /// The pattern of the route, such as "/users/{id}"; "(no route)" if there is none. Valid as long
+  /// as the server.
+  std::string_view route;
+  /// False if a streamed response or an upgraded connection was cut off: the client has left, or
+  /// the function that writes has failed.
+  bool is_complete;
 };
 
-/// Returns the record as a line in the combined log format, with the current time.
+/// Returns the record as a line in the combined log format, with the current time and the address
+/// of request::client_address(). If the request has an id, it follows the line's other fields, in
+/// quotes.
 [[nodiscard]] std::string to_combined_log(const access_record& record);
 
 }  // namespace gyre::http

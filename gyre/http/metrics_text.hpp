@@ -39,9 +39,9 @@ struct metric_label {
 ///
 /// Thread-safety: as a value.
 /// Errors: std::invalid_argument for a name of a metric or a label that the format does not allow
-/// ("quantile", "le" and names that begin with "__" are not allowed for labels), for a name that was
-/// used before another metric or with another type, for two samples with the same name and labels,
-/// and for two labels of one name. The names of a summary or histogram include those of its
+/// ("quantile", "le" and names that begin with "__" are not allowed for labels), for a name that
+/// was used before another metric or with another type, for two samples with the same name and
+/// labels, and for two labels of one name. The names of a summary or histogram include those of its
 /// samples, which end with "_sum", "_count" and "_bucket". Nothing is written after an error.
 /// Complexity: linear in the text, and logarithmic in the samples of a metric; a histogram is
 /// copied first, 7.5 KiB on the stack.

@@ -77,6 +77,21 @@ net::endpoint request::peer_endpoint() const {
   throw std::system_error(make_error_code(io::errc::closed), "http::request::peer_endpoint");
 }
 
+std::optional<net::ip_address> request::client_address() const noexcept {
+  return owner_->origin().address;
+}
+
+std::string_view request::client_scheme() const noexcept {
+  const std::string_view named_scheme = owner_->origin().scheme;
+  if (!named_scheme.empty()) return named_scheme;
+  return owner_->is_secure() ? "https" : "http";
+}
+
+std::string_view request::client_host() const noexcept {
+  const std::string_view named_host = owner_->origin().host;
+  return named_host.empty() ? host_ : named_host;
+}
+
 inplace_stop_token request::server_stop_token() const noexcept {
   return owner_->server_stop_token();
 }

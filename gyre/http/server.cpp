@@ -73,4 +73,6 @@ server_metrics server::metrics() const noexcept {
   return sum;
 }
 
+std::vector<http::route_metrics> server::route_metrics() const { return core_->route_metrics(); }
+
 }  // namespace gyre::http

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/http/forwarding.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <chrono>
@@ -39,6 +40,17 @@ struct server_timeouts {
   std::size_t body_rate = 1024;  ///< bytes per second
 };
 
+/// Ids of requests, which connect the lines of several programs' logs: see request::id().
+struct request_id_options {
+  /// The name of the field of requests and responses that has the id, such as "X-Request-Id". If
+  /// empty, requests have no ids.
+  std::string field = {};
+  /// Whether the id that a trusted proxy (forwarding_options) has sent is used. It must have 1 to
+  /// `max_size` letters, digits or characters of "-._~+/=:@"; otherwise a new id is made.
+  bool takes_from_proxies = true;
+  std::size_t max_size = 128;
+};
+
 /// Options of a server, fixed at its construction.
 struct server_options {
   /// Options of the underlying TCP server: the number of connections, in all and from one address,
@@ -57,6 +69,14 @@ struct server_options {
   /// text, IPv6 addresses in brackets. The constructor of the server throws std::invalid_argument
   /// for an entry that is not a host.
   std::vector<std::string> hosts = {};
+  /// The proxies that name the server's clients.
+  forwarding_options forwarding = {};
+  /// Ids of requests, by default none. The constructor of the server throws std::invalid_argument
+  /// if the field is not a token.
+  request_id_options request_ids = {};
+  /// Whether the server counts the responses of each route, and their durations: see
+  /// server::route_metrics(). Takes 8 KiB for each route and loop, and some 30 ns for each request.
+  bool counts_routes = false;
   /// Whether to serve a client that has ended its side of the connection (a FIN; over TLS a
   /// close_notify), such as `printf … | nc -N`. By default such a client counts as disconnected,
   /// because clients that give up close their sockets: running handlers, streamed responses, event

@@ -14,6 +14,7 @@
 #include <gyre/task/schedule.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -93,7 +94,10 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
     request_.host_ = rest.substr(0, rest.find_first_of("/?"));
   }
 
-  if (shard_->core().access_handler) start_time_ = shard_->loop().now();
+  const server_options& options = shard_->core().options;
+  if (shard_->core().access_handler || options.counts_routes) start_time_ = shard_->loop().now();
+  if (!options.request_ids.field.empty()) [[unlikely]]
+    assign_id();
   const chosen_route chosen = shard_->core().find(request_, match_);
   route_ = chosen.route;
   middlewares_ = chosen.middlewares;
@@ -106,6 +110,40 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
   return body_.begin(head_.framing, route_->options.streamed_body, max_body_size(),
                      head_.expect_continue);
+}
+
+// Gives the request the id that a trusted proxy has sent, or a new one.
+void exchange::assign_id() {
+  const server_options& options = shard_->core().options;
+  const request_id_options& ids = options.request_ids;
+  const auto may_be_in_id = [](char character) {
+    return is(is_unreserved, character) || std::string_view("+/=:@").contains(character);
+  };
+  if (ids.takes_from_proxies) {
+    const std::string_view sent_id = request_.field(ids.field).value_or("");
+    const bool is_valid = !sent_id.empty() && sent_id.size() <= ids.max_size &&
+                          std::ranges::all_of(sent_id, may_be_in_id);
+    if (is_valid && is_trusted(options.forwarding, connection_->tcp().peer_endpoint())) {
+      request_.id_ = sent_id;
+      return;
+    }
+  }
+  shard_->make_id(own_id_);
+  request_.id_ = std::string_view(own_id_.data(), own_id_.size());
+}
+
+const request_origin& exchange::origin() noexcept {
+  if (!origin_) {
+    origin_ = connection_ == nullptr
+                  ? request_origin()
+                  : find_origin(shard_->core().options.forwarding,
+                                connection_->tcp().peer_endpoint(), request_.fields_);
+  }
+  return *origin_;
+}
+
+bool exchange::is_secure() const noexcept {
+  return connection_ == nullptr ? was_secure_ : connection_->tcp().layer() != nullptr;
 }
 
 inplace_stop_token exchange::server_stop_token() const noexcept {
@@ -246,17 +284,27 @@ void exchange::respond(response result) noexcept {
 void exchange::finish() noexcept {
   server_core& core = shard_->core();
   shard_->counts.by_class[std::min(to_number(status_) / 100, 5U)].add(1);
-  if (core.access_handler) {
-    try {
-      core.access_handler({.request = request_,
-                           .status = status_,
-                           .body_bytes = writer_.written(),
-                           .duration = shard_->loop().now() - start_time_});
-    } catch (...) {
-      core.report(request_, std::current_exception());
-    }
-  }
+  if (core.access_handler || core.options.counts_routes) record_access(!was_cut_);
   leave_connection();
+}
+
+void exchange::record_access(bool is_complete) noexcept {
+  server_core& core = shard_->core();
+  const std::chrono::nanoseconds length = shard_->loop().now() - start_time_;
+  if (core.options.counts_routes) {
+    shard_->routes[route_->index].record(status_, writer_.written(), length, is_complete);
+  }
+  if (!core.access_handler) return;
+  try {
+    core.access_handler({.request = request_,
+                         .status = status_,
+                         .body_bytes = writer_.written(),
+                         .duration = length,
+                         .route = route_->pattern,
+                         .is_complete = is_complete});
+  } catch (...) {
+    core.report(request_, std::current_exception());
+  }
 }
 
 // Ends the exchange without a response, because the client has left.
@@ -294,7 +342,9 @@ void exchange::reset() noexcept {
   request_.attachments_.clear();
   writer_.reset();
   sent_in_a_row_ = 0;
-  is_upgraded_ = has_coroutine_ended_ = false;
+  is_upgraded_ = has_coroutine_ended_ = was_cut_ = false;
+  origin_.reset();
+  request_.id_ = {};
   if (body_writer_) {
     body_writer_.reset();
     write_ = nullptr;
@@ -312,6 +362,8 @@ void exchange::detach() noexcept {
     return;
   }
   keeps_core_ = connection_->share_core();
+  static_cast<void>(origin());  // the connection is needed to find it
+  was_secure_ = is_secure();
   connection_ = nullptr;
   ++holds_;
   body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
@@ -322,6 +374,10 @@ void exchange::detach() noexcept {
 
 void exchange::destroy_without_connection() noexcept {
   const std::shared_ptr<server_core> core = std::move(keeps_core_);
+  const bool has_begun_response = writer_.state() != writing::head;
+  if (has_begun_response && (core->access_handler || core->options.counts_routes)) {
+    record_access(false);
+  }
   delete this;
   core->end_work();
 }
@@ -412,8 +468,17 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 }
 
 [[gnu::always_inline]] inline void exchange::write_head(const response& result) {
-  head_writer head(connection_->output(), result.fields_.text().size());
+  const std::string_view id = request_.id_;
+  const std::string_view id_field = shard_->core().options.request_ids.field;
+  head_writer head(connection_->output(),
+                   result.fields_.text().size() + id_field.size() + id.size() + 4);
   head.put_status_line(status_);
+  if (!id.empty() && !result.fields_.contains(id_field)) [[unlikely]] {
+    head.put(id_field);
+    head.put(": ");
+    head.put(id);
+    head.put("\r\n");
+  }
   const handler_fields own_fields = head.put_fields(result.fields_);
   if (!own_fields.has_date) head.put(shard_->date_line(connection_->current_time()));
   begin_body(result, own_fields);
@@ -536,6 +601,7 @@ void exchange::conclude_stream() noexcept {
       error = std::make_exception_ptr(too_short_body(writer_.missing()));
     }
     if (error) {
+      was_cut_ = true;
       if (!is_of_body(error)) report(error);
       close_connection();
       // Reset the connection, so that the client does not take a part of the body for the whole.

@@ -12,6 +12,7 @@
 #include <gyre/http/detail/message_parser.hpp>
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/pending_wait.hpp>
+#include <gyre/http/detail/request_origin.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/request.hpp>
@@ -23,6 +24,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -75,6 +77,10 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   [[nodiscard]] event_loop& loop() const noexcept;
   /// Returns null once the connection has ended.
   [[nodiscard]] net::tcp_connection* connection() const noexcept;
+  /// Returns the client of the request.
+  [[nodiscard]] const request_origin& origin() noexcept;
+  /// Whether the connection encrypts, or did before it ended.
+  [[nodiscard]] bool is_secure() const noexcept;
   /// Prepares for the next request. Keeps memory that is not large.
   void reset() noexcept;
   /// Whether the object may serve another request: not after a stop was requested, which cannot be
@@ -135,6 +141,8 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   bool client_has_left() const noexcept;
   void report(const std::exception_ptr& error) noexcept;
   void finish() noexcept;
+  void record_access(bool is_complete) noexcept;
+  void assign_id();
   void abandon() noexcept;
   void leave_connection() noexcept;
   void destroy_without_connection() noexcept;
@@ -156,6 +164,10 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   std::span<middleware* const> middlewares_;
   std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
+  std::optional<request_origin> origin_;  // once it was asked for
+  bool was_secure_ = false;               // whether the ended connection was encrypted
+  bool was_cut_ = false;                  // whether a streamed response has failed
+  std::array<char, 32> own_id_;           // NOLINT(*-member-init): written before it is read
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;

@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/system_clocks.hpp>
+#include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/host_list.hpp>
 #include <gyre/http/detail/server_connection.hpp>
@@ -48,6 +49,10 @@ server_options with_checked_limits(server_options settings) {
   gyre::detail::require_not_negative(times.head, "http::server: timeouts.head");
   gyre::detail::require_not_negative(times.idle, "http::server: timeouts.idle");
   gyre::detail::require_not_negative(times.body, "http::server: timeouts.body");
+  if (!settings.request_ids.field.empty() && !is_token(settings.request_ids.field)) {
+    throw std::invalid_argument("http::server: request_ids.field '" + settings.request_ids.field +
+                                "' is not the name of a field");
+  }
   settings.tcp.connections.idle_timeout = duration::zero();
   settings.tcp.connections.message_timeout = duration::zero();
   // There is no limit per connection: memory_limit bounds whole bodies, and streams wait at the
@@ -94,6 +99,15 @@ std::string_view server_shard::date_line(steady_time time) {
     date_expires_ = time + (second + seconds{1} - wall);
   }
   return {date_line_.data(), date_line_.size()};
+}
+
+void server_shard::make_id(std::span<char, id_size> id) noexcept {
+  char* position = id.data();
+  for (const std::uint64_t number : {shard_number_, id_sequence_()}) {
+    for (int shift = 60; shift >= 0; shift -= 4) {
+      *position++ = "0123456789abcdef"[number >> static_cast<unsigned>(shift) & 0xfU];
+    }
+  }
 }
 
 server_core::server_core(std::vector<event_loop*> loops, server_options settings)
@@ -194,12 +208,16 @@ void server_core::add(const route_scope& scope, method_set methods, std::string_
   }
   auto entry = std::make_unique<server_route>(
       server_route{std::move(function), route, scope.prefix + std::string(pattern), &scope});
+  if (methods != method_set::all()) entry->method_text = methods.to_string();
+  server_route* const added_route = entry.get();
+  added_routes_.reserve(added_routes_.size() + 1);
   const std::string& whole_pattern = entry->pattern;
   if (methods == method_set::all()) {
     routes_.add(whole_pattern, std::move(entry));
   } else {
     routes_.add_for(methods, whole_pattern, std::move(entry));
   }
+  added_routes_.push_back(added_route);
   methods_.add(methods);
   methods_.add(method::options);
   if (methods.contains(method::get)) methods_.add(method::head);
@@ -255,6 +273,19 @@ bool server_core::serves_host(std::string_view authority,
   return hosts_.covers(host) && (host.empty() || layer == nullptr || layer->covers_host(host));
 }
 
+std::vector<http::route_metrics> server_core::route_metrics() const {
+  std::vector<http::route_metrics> sums;
+  if (!started || !options.counts_routes) return sums;
+  for (const server_route* const each : added_routes_) {
+    sums.push_back({.method = each->method_text, .pattern = each->pattern});
+  }
+  sums.push_back({.method = "any", .pattern = not_found_.pattern});
+  for (const auto& shard : shards) {
+    for (std::size_t i = 0; i < sums.size(); ++i) shard->routes[i].add_to(sums[i]);
+  }
+  return sums;
+}
+
 void server_core::report(const request& request, const std::exception_ptr& error) noexcept {
   try {
     if (error_handler) return error_handler(request, error);
@@ -284,6 +315,14 @@ bool server_core::may_print_error(steady_time time) {
 void server_core::start() {
   if (started) throw std::logic_error("http::server: start() was called twice");
   started = true;
+  if (options.counts_routes) {
+    for (std::size_t i = 0; i < added_routes_.size(); ++i) added_routes_[i]->index = i;
+    for (server_route* const own : {&not_found_, &not_allowed_, &options_, &misdirected_}) {
+      own->index = added_routes_.size();
+    }
+    for (const auto& each : shards)
+      each->routes = std::vector<route_counters>(added_routes_.size() + 1);
+  }
   tcp->start();
 }
 

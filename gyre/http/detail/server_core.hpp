@@ -5,11 +5,14 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/message_limit.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/host_list.hpp>
+#include <gyre/http/detail/route_counters.hpp>
 #include <gyre/http/handler.hpp>
+#include <gyre/http/route_metrics.hpp>
 #include <gyre/http/router.hpp>
 #include <gyre/http/server_options.hpp>
 #include <gyre/io/buffer.hpp>
@@ -17,6 +20,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,6 +53,8 @@ struct server_route {
   route_options options = {};
   std::string pattern = "(no route)";
   const route_scope* scope = nullptr;
+  std::string method_text = "any";  ///< the methods that it was added for
+  std::size_t index = 0;            ///< of its counters, if routes are counted
 };
 
 /// The route of a request, and the middleware around its handler.
@@ -90,6 +96,15 @@ class server_shard {
   /// Returns "Date: …\r\n" for `time`, formatted at most once per second.
   std::string_view date_line(steady_time time);
 
+  /// The size of an id that make_id() makes.
+  static constexpr std::size_t id_size = 32;
+  /// Writes an id that no other request of any server has.
+  void make_id(std::span<char, id_size> id) noexcept;
+
+  /// The counters of each route, if routes are counted; the last are those of requests without a
+  /// route.
+  std::vector<route_counters> routes;
+
   struct counters {
     gyre::detail::relaxed_counter requests, malformed, timeouts;
     std::array<gyre::detail::relaxed_counter, 6> by_class;  // responses, by class of the status
@@ -103,6 +118,10 @@ class server_shard {
   std::vector<std::unique_ptr<exchange>> idle_exchanges_;
   steady_time date_expires_ = steady_time::min();
   std::array<char, 8 + date_size> date_line_{};
+  // An id is the number of the shard, which is random, and the next number of a sequence that
+  // repeats none.
+  gyre::detail::splitmix64 id_sequence_{gyre::detail::random_seed()};
+  const std::uint64_t shard_number_ = gyre::detail::splitmix64(gyre::detail::random_seed())();
 };
 
 /// The state that all loops share.
@@ -136,6 +155,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   /// OPTIONS.
   chosen_route find(const request& request,
                     route_match<std::unique_ptr<server_route>>& match) noexcept;
+  std::vector<http::route_metrics> route_metrics() const;
   /// Reports an error of a handler, by `error_handler` or on stderr.
   void report(const request& request, const std::exception_ptr& error) noexcept;
 
@@ -166,6 +186,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   method_set methods_;                                // the methods of all routes
   std::vector<std::unique_ptr<route_scope>> scopes_;  // parents before their children
   basic_router<const route_scope*> scopes_by_path_;   // of requests without a route
+  std::vector<server_route*> added_routes_;
   server_route not_found_;
   server_route not_allowed_;
   server_route options_;
