@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/concurrency_limit.hpp>
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/duration_check.hpp>
+#include <gyre/http/detail/body_access.hpp>
+#include <gyre/http/detail/retry_later.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <atomic>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::http {
+
+// relaxed: the counters guard no other data.
+struct concurrency_limit::state {
+  explicit state(concurrency_limit_options settings)
+      : options(std::move(settings)), permits(options.max_running) {}
+
+  const concurrency_limit_options options;
+  semaphore permits;
+  gyre::detail::atomic<std::size_t> running{0};
+  gyre::detail::atomic<std::size_t> waiting{0};
+  gyre::detail::atomic<std::uint64_t> admitted{0};
+  gyre::detail::atomic<std::uint64_t> refused{0};
+  gyre::detail::atomic<std::uint64_t> expired{0};
+};
+
+// The right of one request to run.
+class concurrency_limit::slot {
+ public:
+  slot(std::shared_ptr<state> shared, semaphore_permit permit) noexcept
+      : shared_(std::move(shared)), permit_(std::move(permit)) {
+    shared_->admitted.fetch_add(1, std::memory_order_relaxed);
+    shared_->running.fetch_add(1, std::memory_order_relaxed);
+  }
+  slot(slot&&) noexcept = default;
+  slot& operator=(slot&&) = delete;
+  ~slot() {
+    if (shared_ != nullptr) shared_->running.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::shared_ptr<state> shared_;
+  semaphore_permit permit_;  // after shared_: released before the semaphore is destroyed
+};
+
+// A place in the queue, if there was one.
+class concurrency_limit::waiting_place {
+ public:
+  explicit waiting_place(state& shared) noexcept : shared_(shared) {
+    is_granted_ =
+        shared.waiting.fetch_add(1, std::memory_order_relaxed) < shared.options.max_waiting;
+  }
+  waiting_place& operator=(waiting_place&&) = delete;
+  ~waiting_place() { shared_.waiting.fetch_sub(1, std::memory_order_relaxed); }
+
+  bool is_granted() const noexcept { return is_granted_; }
+
+ private:
+  state& shared_;
+  bool is_granted_;
+};
+
+concurrency_limit::concurrency_limit(concurrency_limit_options options) {
+  constexpr std::size_t max_limit = std::size_t{1} << 32U;
+  if (options.max_running == 0 || options.max_running > max_limit) {
+    throw std::invalid_argument("http::concurrency_limit: max_running must be from 1 to 2^32");
+  }
+  gyre::detail::require_not_negative(options.max_wait, "http::concurrency_limit: max_wait");
+  gyre::detail::require_not_negative(options.retry_after, "http::concurrency_limit: retry_after");
+  state_ = std::make_shared<state>(std::move(options));
+}
+
+task<response> concurrency_limit::operator()(request& request, next_handler next) const {
+  const auto& exempts = state_->options.exempts;
+  if (exempts && exempts(request)) return next(request);
+  return run(state_, request, std::move(next));
+}
+
+task<response> concurrency_limit::run(std::shared_ptr<state> shared, request& request,
+                                      next_handler next) {
+  semaphore_permit permit;
+  if (shared->permits.try_acquire()) {
+    permit = semaphore_permit(shared->permits, 1);
+  } else {
+    const duration retry_after = shared->options.retry_after;
+    const waiting_place place(*shared);
+    if (!place.is_granted()) {
+      shared->refused.fetch_add(1, std::memory_order_relaxed);
+      task<response> refusing = detail::retry_later(status::service_unavailable, retry_after);
+      co_return co_await std::move(refusing);
+    }
+    auto waiting = as_expected(with_timeout(shared->permits.permit(), shared->options.max_wait));
+    auto acquired = co_await std::move(waiting);
+    if (!acquired) {
+      shared->expired.fetch_add(1, std::memory_order_relaxed);
+      task<response> refusing = detail::retry_later(status::service_unavailable, retry_after);
+      co_return co_await std::move(refusing);
+    }
+    permit = std::move(*acquired);
+  }
+  slot running(shared, std::move(permit));
+  task<response> rest = next(request);
+  response result = co_await std::move(rest);
+  if (detail::body_access::is_stream(result)) {
+    auto& write = detail::body_access::writing_function(result);
+    write = [write = std::move(write), held = std::move(running)](body_writer& output) mutable {
+      return write(output);
+    };
+  }
+  co_return result;
+}
+
+concurrency_limit_metrics concurrency_limit::metrics() const noexcept {
+  return {.running = state_->running.load(std::memory_order_relaxed),
+          .waiting = state_->waiting.load(std::memory_order_relaxed),
+          .admitted = state_->admitted.load(std::memory_order_relaxed),
+          .refused = state_->refused.load(std::memory_order_relaxed),
+          .expired = state_->expired.load(std::memory_order_relaxed)};
+}
+
+}  // namespace gyre::http
