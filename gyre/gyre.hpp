@@ -7,6 +7,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/circuit_breaker.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/constant_time_equal.hpp>
 #include <gyre/base/duration.hpp>
@@ -43,6 +44,7 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/access_log.hpp>
+#include <gyre/http/access_log_writer.hpp>
 #include <gyre/http/basic_authentication.hpp>
 #include <gyre/http/bearer_authentication.hpp>
 #include <gyre/http/client.hpp>
@@ -51,6 +53,7 @@
 #include <gyre/http/client_response.hpp>
 #include <gyre/http/compress.hpp>
 #include <gyre/http/compression.hpp>
+#include <gyre/http/concurrency_limit.hpp>
 #include <gyre/http/conditional.hpp>
 #include <gyre/http/content_coding.hpp>
 #include <gyre/http/cookie.hpp>
@@ -63,6 +66,7 @@
 #include <gyre/http/file_server.hpp>
 #include <gyre/http/form.hpp>
 #include <gyre/http/format_error.hpp>
+#include <gyre/http/forwarding.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/json_error.hpp>
 #include <gyre/http/json_traits.hpp>
@@ -78,10 +82,12 @@
 #include <gyre/http/proxy.hpp>
 #include <gyre/http/query.hpp>
 #include <gyre/http/range.hpp>
+#include <gyre/http/rate_limit.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/request_target.hpp>
 #include <gyre/http/response.hpp>
 #include <gyre/http/route_group.hpp>
+#include <gyre/http/route_metrics.hpp>
 #include <gyre/http/route_parameters.hpp>
 #include <gyre/http/route_verbs.hpp>
 #include <gyre/http/router.hpp>
@@ -133,6 +139,7 @@
 #include <gyre/net/framed.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/host_port.hpp>
+#include <gyre/net/ip_network.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/layered_stream.hpp>
 #include <gyre/net/passed_sockets.hpp>
@@ -177,6 +184,7 @@
 #include <gyre/sync/event.hpp>
 #include <gyre/sync/guard.hpp>
 #include <gyre/sync/join_set.hpp>
+#include <gyre/sync/keyed_rate_limiter.hpp>
 #include <gyre/sync/latch.hpp>
 #include <gyre/sync/mutex.hpp>
 #include <gyre/sync/once.hpp>

@@ -2,12 +2,15 @@
 // The examples in the comments of http's headers about servers.
 #include <gyre/gyre.hpp>
 #include <tests/header_examples/support.hpp>
+#include <tests/support/temporary_folder.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -274,6 +277,81 @@ TEST(HttpServerExample, GreetsByName) {
   gyre::loop here;
   EXPECT_EQ(gyre::sync_wait(here, ask(server.local_endpoint(), "/hello/a%20b")), "Hello, a b");
   gyre::sync_wait(server.stop_async(0s));
+}
+
+TEST(HttpServerExample, AProxyNamesTheClient) {
+  gyre::loop loop;
+  const gyre::net::endpoint at = any_port();
+  // clang-format off
+  // gyre/http/forwarding.hpp
+  gyre::http::server_options options{
+      .forwarding = {.trusted = {"10.0.0.0/8", "2001:db8::/32"}}};
+  gyre::http::server server(loop, at, options);
+  server.get("/", [](gyre::http::request& request) {
+    return gyre::http::response::text(request.client_address()->to_string());
+  });
+  // clang-format on
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, ask(server.local_endpoint(), "/")), "127.0.0.1");
+  gyre::sync_wait(loop, server.stop_async(0s));
+}
+
+TEST_F(HttpServerExamples, RecordsBecomeLines) {
+  std::string log;
+  // gyre/http/access_log.hpp
+  server.on_access([&](const gyre::http::access_record& record) {
+    log += gyre::http::to_combined_log(record) + '\n';
+  });
+  server.get("/", [](gyre::http::request&) { return gyre::http::response::text("allowed"); });
+  EXPECT_EQ(get("/"), "allowed");
+  EXPECT_TRUE(log.contains("\"GET / HTTP/1.1\" 200 7"));
+}
+
+TEST_F(HttpServerExamples, LimitsRefuseRequests) {
+  // gyre/http/rate_limit.hpp
+  const gyre::http::rate_limit limit({.tokens = 50, .per = 1s, .burst = 100});
+  server.use(limit);
+  server.get("/", [](gyre::http::request&) { return gyre::http::response::text("allowed"); });
+  EXPECT_EQ(get("/"), "allowed");
+  EXPECT_EQ(limit.metrics().allowed, 1u);
+}
+
+TEST_F(HttpServerExamples, ConcurrencyIsLimited) {
+  // gyre/http/concurrency_limit.hpp
+  const gyre::http::concurrency_limit limit({.max_running = 100, .max_wait = 500ms});
+  server.use(limit);
+  server.get("/", [](gyre::http::request&) { return gyre::http::response::text("allowed"); });
+  EXPECT_EQ(get("/"), "allowed");
+  EXPECT_EQ(limit.metrics().admitted, 1u);
+}
+
+TEST(HttpServerExample, CountsRoutesAndWritesALog) {
+  const gyre::test::temporary_folder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(folder.path()));
+  gyre::loop loop;
+  gyre::http::server server(loop, any_port(), {.counts_routes = true});
+  // gyre/http/access_log_writer.hpp
+  std::ofstream file("access.log", std::ios::app);
+  gyre::http::access_log_writer log(gyre::io::blocking_pool(), [&](std::string_view lines) {
+    file << lines << std::flush;  // may block; never called twice at the same time
+  });
+  server.on_access(log);
+  std::filesystem::current_path(before);
+  // gyre/http/route_metrics.hpp
+  server.get("/metrics", [&](gyre::http::request&) {
+    gyre::http::metrics_text text;
+    gyre::http::add_route_metrics(text, server.route_metrics());
+    return text.response();
+  });
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, ask(server.local_endpoint(), "/metrics")), "");
+  EXPECT_TRUE(
+      gyre::sync_wait(loop, ask(server.local_endpoint(), "/metrics"))
+          .contains("http_responses_total{method=\"GET\",route=\"/metrics\",code=\"2xx\"} 1"));
+  gyre::sync_wait(loop, server.stop_async(0s));
+  log.flush();
+  EXPECT_EQ(log.metrics().lines, 2u);
 }
 
 void print(std::string_view name, std::string_view value) {
