@@ -2,6 +2,10 @@
 // Guide to HTTP: a server with handlers of all kinds, and a client that shows their answers.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/http/access_log_writer.hpp>
+#include <gyre/http/concurrency_limit.hpp>
+#include <gyre/http/metrics_text.hpp>
+#include <gyre/http/rate_limit.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/net/connect.hpp>
@@ -129,9 +133,36 @@ void add_middleware(gyre::http::server& server) {
              [](gyre::http::request&) { return gyre::http::response::json(R"(["Ada"])"); });
 }
 
-void add_log(gyre::http::server& server, std::string& log) {
-  server.on_access([&](const gyre::http::access_record& record) {
-    log += gyre::http::to_combined_log(record) + '\n';
+gyre::http::access_log_writer add_log(gyre::http::server& server, std::string& log) {
+  gyre::http::access_log_writer writer(gyre::io::blocking_pool(), [&](std::string_view lines) {
+    log += lines;  // never called twice at the same time
+  });
+  server.on_access(writer);
+  return writer;
+}
+
+gyre::http::server_options make_options() {
+  return {.limits = {.body = 64 << 10},
+          .forwarding = {.trusted = {"10.0.0.0/8", "2001:db8::/32"}},
+          .request_ids = {.field = "X-Request-Id"},
+          .counts_routes = true};
+}
+
+void add_limits(gyre::http::server& server) {
+  const gyre::http::rate_limit rate({.tokens = 50, .per = 1s, .burst = 100});
+  const gyre::http::concurrency_limit concurrency(
+      {.max_running = 100, .max_wait = 500ms, .exempts = [](const gyre::http::request& request) {
+         return request.path() == "/health";
+       }});
+  server.use(rate);
+  server.use(concurrency);
+}
+
+void add_metrics(gyre::http::server& server) {
+  server.get("/metrics", [&](gyre::http::request&) {
+    gyre::http::metrics_text text;
+    gyre::http::add_route_metrics(text, server.route_metrics());
+    return text.response();
   });
 }
 
@@ -181,7 +212,7 @@ gyre::task<> show_answers(gyre::http::server& server) {
 
 int main() {
   gyre::loop loop;
-  gyre::http::server server(loop, "127.0.0.1:0", {.limits = {.body = 64 << 10}});
+  gyre::http::server server(loop, "127.0.0.1:0", make_options());
   std::jthread worker;
   std::string log;
   gyre::manual_reset_event news;
@@ -194,12 +225,15 @@ int main() {
   add_stream(server);
   add_upgrade(server);
   add_news(server, news);
+  add_limits(server);
   add_middleware(server);
-  add_log(server, log);
+  add_metrics(server);
+  const gyre::http::access_log_writer writer = add_log(server, log);
   server.start();
   gyre::sync_wait(loop, show_answers(server));
 
   const gyre::http::server_metrics counts = server.metrics();
   std::cout << counts.requests << " requests, " << counts.client_errors << " refused\n";
   gyre::sync_wait(loop, server.stop_async(5s));
+  writer.flush();
 }

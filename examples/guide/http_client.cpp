@@ -93,6 +93,13 @@ gyre::http::client_options careful() {
   return options;
 }
 
+gyre::http::client_options resilient() {
+  gyre::http::client_options options;
+  options.breaker = gyre::circuit_breaker_options{.failure_rate = 0.5, .open_time = 5s};
+  options.hedging = gyre::http::hedging_options{.delay = 50ms};
+  return options;
+}
+
 void show_later(gyre::http::client& client, std::string url) {
   using answer = std::expected<gyre::http::client_response, std::error_code>;
   gyre::http::client_request request(gyre::http::method::get, url);
@@ -131,6 +138,8 @@ int main() {
   std::cout << gyre::sync_wait(loop, upload(client, site + "/log")) << '\n';
   std::cout << form(site + "/log", "bytes").body().contains("beach.jpg") << '\n';
   gyre::sync_wait(loop, give_up_soon(client, site + "/users/7"));
+  gyre::http::client third(loop, resilient());
+  gyre::sync_wait(loop, show_user(third, site + "/users/7"));
   gyre::http::client other(loop, careful());
   show_later(other, site + "/users/7");
   while (other.metrics().idle == 0) loop.poll();
