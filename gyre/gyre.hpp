@@ -43,6 +43,7 @@
 #include <gyre/exec/strand.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/access_log_writer.hpp>
 #include <gyre/http/basic_authentication.hpp>
@@ -55,6 +56,7 @@
 #include <gyre/http/compression.hpp>
 #include <gyre/http/concurrency_limit.hpp>
 #include <gyre/http/conditional.hpp>
+#include <gyre/http/connect_websocket.hpp>
 #include <gyre/http/content_coding.hpp>
 #include <gyre/http/cookie.hpp>
 #include <gyre/http/cookie_jar.hpp>
@@ -79,6 +81,7 @@
 #include <gyre/http/parameter_error.hpp>
 #include <gyre/http/parameter_traits.hpp>
 #include <gyre/http/percent_encoding.hpp>
+#include <gyre/http/prepared_message.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/http/query.hpp>
 #include <gyre/http/range.hpp>
@@ -96,6 +99,11 @@
 #include <gyre/http/server_sent_event.hpp>
 #include <gyre/http/status.hpp>
 #include <gyre/http/url.hpp>
+#include <gyre/http/websocket.hpp>
+#include <gyre/http/websocket_broadcast.hpp>
+#include <gyre/http/websocket_error.hpp>
+#include <gyre/http/websocket_message.hpp>
+#include <gyre/http/websocket_options.hpp>
 #include <gyre/io/aligned_buffer.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/blocking.hpp>

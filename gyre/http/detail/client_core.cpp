@@ -148,6 +148,14 @@ task<client_lease> client_core::acquire(const client_destination& destination, b
   co_return lease;
 }
 
+task<std::unique_ptr<client_connection>> client_core::connect_alone(const url& server) {
+  client_destination destination = destination_of(server);
+  destination.tunnel = destination.proxy.has_value();
+  auto connecting = connect(destination, std::make_shared<tls::session>());
+  auto connection = co_await std::move(connecting);
+  co_return connection;
+}
+
 task<net::tcp_stream> client_core::connect_tcp(const url& target) {
   net::host_port server = host_and_port(target);
   if (options_.connector) return options_.connector(std::move(server));

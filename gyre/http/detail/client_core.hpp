@@ -58,6 +58,9 @@ class client_core {
   std::shared_ptr<circuit_breaker> breaker_of(const url& server);
   /// Returns the saved part of hedging_options::max_share.
   double& hedge_budget() noexcept { return hedge_budget_; }
+  /// Returns a new connection that belongs to no pool, for another protocol than HTTP. A proxy
+  /// opens a tunnel for it.
+  task<std::unique_ptr<client_connection>> connect_alone(const url& server);
 
   void close() noexcept;
   bool is_closed() const noexcept { return is_closed_; }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// connect_websocket: opens a WebSocket as a client.
+//
+//     auto socket = co_await gyre::http::connect_websocket(url);  // such as "wss://example.org/chat"
+//     co_await socket.send_text("hello");
+//     auto reply = co_await socket.receive();
+//     std::string text(reply->text());
+//     co_await socket.close();
+#pragma once
+
+#include <gyre/base/detail/awaited_value.hpp>
+#include <gyre/http/client_options.hpp>
+#include <gyre/http/websocket.hpp>
+#include <gyre/http/websocket_options.hpp>
+#include <gyre/task/task.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gyre::http {
+
+namespace detail {
+task<websocket> connect_websocket_alone(std::string url, websocket_options options,
+                                        client_options connecting);
+}  // namespace detail
+
+/// Opens a WebSocket on the loop that runs the coroutine. `url` has the scheme ws, wss, http or
+/// https. The handshake follows no redirect. Of `connecting`, the proxy, TLS, the limits of the
+/// head, and the time limits of connecting, of the handshake, of sending and of the first byte
+/// apply; `timeouts.total` limits the time until the socket is open.
+///
+/// Thread-safety: to be awaited on a loop's thread.
+/// Lifetime: the socket must not outlive the loop.
+/// Errors: websocket_refused if the server's status is not 101; websocket_errc::bad_handshake; the
+/// errors of http::client; those of url::parse(), and errc::unsupported_scheme;
+/// std::invalid_argument as accept_websocket(); io::errc::wrong_thread if no loop runs the
+/// coroutine.
+/// Complexity: constructs a client for each call: see http::get().
+[[nodiscard]] inline task<websocket> connect_websocket(std::string_view url) {
+  return detail::connect_websocket_alone(std::string(url), {}, {});
+}
+/// With GCC 12, the options must be variables, not temporaries: see channel::send().
+[[nodiscard]] inline task<websocket> connect_websocket(
+    std::string_view url, gyre::detail::awaited_value<websocket_options> options) {
+  return detail::connect_websocket_alone(std::string(url), std::move(options), {});
+}
+[[nodiscard]] inline task<websocket> connect_websocket(
+    std::string_view url, gyre::detail::awaited_value<websocket_options> options,
+    gyre::detail::awaited_value<client_options> connecting) {
+  return detail::connect_websocket_alone(std::string(url), std::move(options),
+                                         std::move(connecting));
+}
+
+}  // namespace gyre::http

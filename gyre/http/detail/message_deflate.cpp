@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/message_deflate.hpp>
+
+#define ZLIB_CONST  // NOLINT(readability-identifier-naming): zlib names it
+#include <zlib.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdint>
+#include <limits>
+#include <new>
+
+namespace gyre::http::detail {
+namespace {
+
+// The unpacked bytes of one call of zlib, at most.
+constexpr std::size_t inflate_step = std::size_t{16} << 10;
+constexpr std::size_t min_step = 512;
+// With less room, a flush may write its marker twice (zlib.h).
+constexpr std::size_t min_room = 64;
+constexpr int default_memory_level = 8;
+
+}  // namespace
+
+struct message_deflater::state {
+  z_stream stream = {};
+};
+
+message_deflater::message_deflater(int level, unsigned window_bits)
+    : state_(std::make_unique<state>()) {
+  // zlib compresses no raw data with a window of 256 bytes. With one of 512 it refers back at most
+  // 512 - 262 bytes, as it keeps 262 bytes for its look-ahead: so 9 bits do for 8.
+  const int bits = static_cast<int>(std::max(window_bits, 9U));
+  // Hash tables of the size of the window: 15 bits have zlib's default.
+  const int memory_level = std::clamp(bits - 7, 1, default_memory_level);
+  if (deflateInit2(&state_->stream, level, Z_DEFLATED, -bits, memory_level, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    throw std::bad_alloc();
+  }
+}
+
+message_deflater::~message_deflater() { deflateEnd(&state_->stream); }
+
+bool message_deflater::step(std::span<const std::byte>& input, io::buffer& output,
+                            std::size_t room) {
+  z_stream& stream = state_->stream;
+  const std::size_t begin = output.size();
+  room = std::max(room, min_room);
+  output.append(std::span(held_).first(held_size_));
+  held_size_ = 0;
+  bool is_complete = false;
+  while (!is_complete && output.size() - begin + min_room <= room + tail_size) {
+    const std::span<std::byte> free = output.prepare(room + tail_size - (output.size() - begin));
+    stream.next_in = reinterpret_cast<const Bytef*>(input.data());
+    stream.avail_in =
+        static_cast<uInt>(std::min<std::size_t>(input.size(), std::numeric_limits<uInt>::max()));
+    const bool is_all_input = stream.avail_in == input.size();
+    const std::size_t offered = stream.avail_in;
+    stream.next_out = reinterpret_cast<Bytef*>(free.data());
+    stream.avail_out = static_cast<uInt>(free.size());
+    deflate(&stream, is_all_input ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+    output.commit(free.size() - stream.avail_out);
+    input = input.subspan(offered - stream.avail_in);
+    is_complete = is_all_input && stream.avail_in == 0 && stream.avail_out != 0;
+  }
+  const std::size_t produced = output.size() - begin;
+  const std::size_t held = std::min(produced, tail_size);
+  if (!is_complete) {
+    std::ranges::copy(output.bytes().last(held), held_.begin());
+    held_size_ = held;
+  }
+  output.drop_last(held);
+  return is_complete;
+}
+
+void message_deflater::reset() noexcept {
+  deflateReset(&state_->stream);
+  held_size_ = 0;
+}
+
+struct message_inflater::state {
+  z_stream stream = {};
+};
+
+message_inflater::message_inflater(unsigned window_bits) : state_(std::make_unique<state>()) {
+  if (inflateInit2(&state_->stream, -static_cast<int>(window_bits)) != Z_OK) {
+    throw std::bad_alloc();
+  }
+}
+
+message_inflater::~message_inflater() { inflateEnd(&state_->stream); }
+
+void message_inflater::commit(std::size_t count) noexcept {
+  state_->stream.next_in = reinterpret_cast<const Bytef*>(input_.data());
+  state_->stream.avail_in = static_cast<uInt>(count);
+}
+
+void message_inflater::end_message() noexcept {
+  constexpr std::array<unsigned char, 4> tail{0, 0, 0xff, 0xff};
+  std::ranges::transform(tail, input_.begin(), [](unsigned char each) { return std::byte{each}; });
+  commit(tail.size());
+}
+
+message_inflater::status message_inflater::step(io::buffer& output, std::size_t max_size) {
+  z_stream& stream = state_->stream;
+  for (;;) {
+    if (output.size() >= max_size) return status::is_full;
+    const std::size_t expected = std::max<std::size_t>(min_step, 4 * stream.avail_in);
+    const std::size_t room = std::min({max_size - output.size(), inflate_step, expected});
+    const std::span<std::byte> free = output.prepare(room);
+    stream.next_out = reinterpret_cast<Bytef*>(free.data());
+    stream.avail_out = static_cast<uInt>(room);
+    const int result = inflate(&stream, Z_SYNC_FLUSH);
+    output.commit(room - stream.avail_out);
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
+    if (result == Z_STREAM_END) {
+      // A message may have a block that is marked as the last one (RFC 7692, 7.2.3.4). Blocks may
+      // follow it that refer back to it, so that the window must stay.
+      inflateResetKeep(&stream);
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      return status::failed;
+    }
+    if (stream.avail_out != 0 && stream.avail_in == 0) return status::wants_input;
+  }
+}
+
+bool message_inflater::is_at_end() const noexcept {
+  constexpr int after_block = 128;  // zlib.h tells of these bits of data_type at inflate()
+  return state_->stream.avail_in == 0 && (state_->stream.data_type & after_block) != 0;
+}
+
+void message_inflater::reset() noexcept { inflateReset(&state_->stream); }
+
+}  // namespace gyre::http::detail

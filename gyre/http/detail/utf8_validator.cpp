@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/utf8_validator.hpp>
+
+#include <cstring>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::uint64_t high_bits = 0x8080808080808080;
+
+std::uint64_t load_word(const std::uint8_t* position) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, position, sizeof(word));
+  return word;
+}
+
+// Returns the first position from which 32 bytes are not all ASCII, or fewer remain.
+const std::uint8_t* skip_ascii_blocks(const std::uint8_t* position,
+                                      const std::uint8_t* end) noexcept {
+  while (end - position >= 32) {
+    const std::uint64_t all = load_word(position) | load_word(position + 8) |
+                              load_word(position + 16) | load_word(position + 24);
+    if ((all & high_bits) != 0) break;
+    position += 32;
+  }
+  return position;
+}
+
+constexpr bool is_continuation(std::uint8_t byte) noexcept { return (byte & 0xc0) == 0x80; }
+
+// Returns the length of the character at `position`, of which four bytes can be read; 0 if there is
+// no valid one.
+std::size_t character_at(const std::uint8_t* position) noexcept {
+  const std::uint8_t lead = position[0];
+  const std::uint8_t second = position[1];
+  if (lead < 0xc2) return 0;
+  if (lead < 0xe0) return is_continuation(second) ? 2 : 0;
+  if (lead < 0xf0) {
+    const bool is_valid = is_continuation(second) && is_continuation(position[2]) &&
+                          (lead != 0xe0 || second >= 0xa0) && (lead != 0xed || second < 0xa0);
+    return is_valid ? 3 : 0;
+  }
+  const bool is_valid = lead < 0xf5 && is_continuation(second) && is_continuation(position[2]) &&
+                        is_continuation(position[3]) && (lead != 0xf0 || second >= 0x90) &&
+                        (lead != 0xf4 || second < 0x90);
+  return is_valid ? 4 : 0;
+}
+
+}  // namespace
+
+// Sets what must follow a lead byte. Overlong forms, surrogates and numbers above U+10FFFF restrict
+// the second byte (RFC 3629, 4).
+bool utf8_validator::begin_character(std::uint8_t lead) noexcept {
+  lowest_ = 0x80;
+  highest_ = 0xbf;
+  if (lead < 0x80) return true;
+  if (lead < 0xc2 || lead > 0xf4) return false;
+  missing_ = lead < 0xe0 ? 1 : (lead < 0xf0 ? 2 : 3);
+  if (lead == 0xe0) lowest_ = 0xa0;
+  if (lead == 0xed) highest_ = 0x9f;
+  if (lead == 0xf0) lowest_ = 0x90;
+  if (lead == 0xf4) highest_ = 0x8f;
+  return true;
+}
+
+bool utf8_validator::feed(std::span<const std::byte> bytes) noexcept {
+  const auto* position = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const auto* const end = position + bytes.size();
+  while (position != end) {
+    if (missing_ != 0) {
+      if (*position < lowest_ || *position > highest_) return false;
+      lowest_ = 0x80;
+      highest_ = 0xbf;
+      --missing_;
+      ++position;
+      continue;
+    }
+    position = skip_ascii_blocks(position, end);
+    while (end - position >= 8) {
+      if ((load_word(position) & high_bits) == 0) {
+        position += sizeof(std::uint64_t);
+        if (end - position >= 32) break;  // perhaps the text continues in ASCII
+        continue;
+      }
+      while (*position < 0x80) ++position;
+      if (end - position < 4) break;
+      const std::size_t size = character_at(position);
+      if (size == 0) return false;
+      position += size;
+    }
+    if (end - position >= 32 || position == end) continue;
+    if (!begin_character(*position++)) return false;
+  }
+  return true;
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// websocket_core: joins the frames of a WebSocket with its transport and its time limits.
+//
+// While a receive waits for bytes, a timer runs. The timer, and a stop of the server, interrupt the
+// wait; the receive then acts, and waits again:
+//
+// | state | interrupted after | and then |
+// |---|---|---|
+// | no message has begun | timeouts.keep_alive without a byte | sends a ping |
+// | a ping was sent, and no byte has come | timeouts.pong | fails: silent_peer |
+// | a message has begun | timeouts.message | sends Close 1008, fails: message_timeout |
+// | this side has sent Close | timeouts.close | ends |
+// | the server's stop has begun | at once | sends Close 1001 |
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_session.hpp>
+#include <gyre/http/detail/websocket_transport.hpp>
+#include <gyre/http/prepared_message.hpp>
+#include <gyre/http/websocket_error.hpp>
+#include <gyre/http/websocket_message.hpp>
+#include <gyre/http/websocket_options.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/sync/mutex.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+/// The state of a websocket, which documents the operations.
+///
+/// Thread-safety: the loop's thread.
+class websocket_core final : timer_operation {
+ public:
+  /// `server_stop`: its stop makes the socket go away; it must outlive the core.
+  websocket_core(event_loop& loop, std::unique_ptr<websocket_transport> transport,
+                 websocket_role role, const websocket_options& options,
+                 websocket_agreement agreement, inplace_stop_token server_stop);
+  websocket_core(const websocket_core&) = delete;
+  websocket_core& operator=(const websocket_core&) = delete;
+  ~websocket_core();
+
+  task<std::optional<websocket_message>> receive(receiving mode);
+  task<> send(websocket_kind kind, std::span<const std::byte> bytes);
+  task<> send(prepared_message message);
+  /// Sends the messages, several of them by one call of the transport.
+  task<> send_all(std::span<const prepared_message> messages);
+  task<> close(close_code code, std::string reason);
+
+  bool is_open() const noexcept {
+    return !session_.has_sent_close() && !has_failed_ && !has_ended_;
+  }
+  const websocket_session& session() const noexcept { return session_; }
+  std::string_view subprotocol() const noexcept { return subprotocol_; }
+  event_loop& loop() const noexcept { return loop_; }
+
+ private:
+  struct begin_going_away {
+    websocket_core* core;
+    void operator()() const noexcept { core->on_server_stop(); }
+  };
+  // Marks a running receive; at its end, the waits for it end.
+  class receive_scope;
+  class write_scope;
+
+  task<> wait_for_input();
+  task<> flush_control();
+  task<> on_interruption();
+  task<> write_control();
+  void check_may_send() const;
+  void append_prepared(const prepared_message& message, io::buffer& output);
+  void on_server_stop() noexcept;
+  void on_timer() noexcept;
+  void interrupt() noexcept;
+  void arm_timer() noexcept;
+  steady_time next_deadline() const noexcept;
+  task<> wait_for_receiver();
+  duration close_limit() const noexcept;
+  steady_time end_of(steady_time begin, duration limit) const noexcept;
+  void trim_output() noexcept;
+  [[noreturn, gnu::cold]] void fail(websocket_errc reason);
+
+  event_loop& loop_;
+  const std::unique_ptr<websocket_transport> transport_;
+  websocket_session session_;
+  const websocket_timeouts timeouts_;
+  const std::string subprotocol_;
+  std::span<const std::byte> input_;  // received bytes that the session has not read
+  io::buffer output_{{.prepend = 0}};
+  gyre::mutex write_mutex_;  // held while a message or control frames are written
+  manual_reset_event receive_ended_;
+  std::optional<inplace_stop_source> interruption_;
+  steady_time last_input_;
+  steady_time ping_time_ = steady_time::max();      // of the ping without a reply
+  steady_time message_begin_ = steady_time::max();  // of the message, or the wait for a piece
+  steady_time close_begin_ = steady_time::max();    // of the wait for the peer's Close frame
+  bool is_waiting_ = false;                         // whether a receive waits for bytes
+  bool is_receiving_ = false;
+  bool closer_receives_ = false;   // whether the running receive is that of close()
+  bool is_closers_call_ = false;   // whether the receive that begins is that of close()
+  bool has_close_waiter_ = false;  // whether a coroutine waits for the end of a receive
+  bool is_writing_ = false;
+  bool goes_away_ = false;              // whether the server's stop has begun
+  bool has_failed_ = false;             // whether nothing can be sent any more
+  bool has_ended_ = false;              // whether nothing can be received any more
+  std::uint32_t results_in_a_row_ = 0;  // receives since the last wait
+  std::optional<inplace_stop_callback<begin_going_away>> server_stop_;  // last: may call at once
+};
+
+}  // namespace gyre::http::detail

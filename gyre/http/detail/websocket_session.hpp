@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// websocket_session: the frames of one end of a WebSocket, without I/O. It knows no transport, and
+// no time.
+//
+//     std::span<const std::byte> input = received_bytes;
+//     while (session.next(input, receiving::messages) == websocket_session::event::message) {
+//       use(session.data());
+//     }
+//     if (session.has_control_output()) session.append_control(output);
+#pragma once
+
+#include <gyre/http/detail/message_deflate.hpp>
+#include <gyre/http/detail/utf8_validator.hpp>
+#include <gyre/http/detail/websocket_frame.hpp>
+#include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/websocket_error.hpp>
+#include <gyre/http/websocket_message.hpp>
+#include <gyre/http/websocket_options.hpp>
+#include <gyre/io/buffer.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+enum class websocket_role : std::uint8_t { server, client };
+/// How messages are received: whole, or in pieces.
+enum class receiving : std::uint8_t { messages, pieces };
+
+/// Both directions of one end. After the peer's Close frame, or a failure, the rest of the input is
+/// dropped; the reply, or this side's Close frame, is then in the control output.
+///
+/// | received | control output | next() gives |
+/// |---|---|---|
+/// | a message, or a piece of one | | message |
+/// | Ping | Pong | the next event |
+/// | Close, the first of both sides | Close with the peer's code | closed |
+/// | Close, after this side's | | closed |
+/// | a violation of the protocol or of a limit | Close, unless it was sent | failed |
+///
+/// Thread-safety: none.
+/// Errors: std::bad_alloc.
+class websocket_session {
+ public:
+  enum class event : std::uint8_t { wants_input, message, closed, failed };
+
+  websocket_session(websocket_role role, const websocket_limits& limits,
+                    const websocket_compression& compression,
+                    const std::optional<deflate_agreement>& deflate);
+
+  // --- Receiving ---
+
+  /// Consumes input up to the next event, and drops the data of the last one.
+  event next(std::span<const std::byte>& input, receiving mode);
+  /// Returns the message after event::message. Valid until next() or release_memory().
+  websocket_message data() const noexcept {
+    return {.kind = kind_, .bytes = message_.bytes(), .is_last = is_last_};
+  }
+  /// Whether a message or a frame has come in part.
+  bool is_within_message() const noexcept {
+    return has_message_ || header_size_ != 0 || state_ != state::header;
+  }
+  /// Returns the reason of event::failed.
+  websocket_errc error() const noexcept { return error_; }
+  bool has_received_close() const noexcept { return received_close_.has_value(); }
+  std::optional<close_code> received_close() const noexcept { return received_close_; }
+  std::string_view received_reason() const noexcept { return received_reason_; }
+
+  // --- Sending ---
+
+  bool has_sent_close() const noexcept { return has_sent_close_; }
+  void send_ping();
+  /// Sends a Close frame, unless one was sent.
+  void send_close(close_code code, std::string_view reason);
+  /// Whether there are control frames to send.
+  bool has_control_output() const noexcept { return !control_.empty() || has_late_pong_; }
+  /// Appends the control frames to `output`.
+  void append_control(io::buffer& output);
+
+  /// Begins a message. Until append_data() returns true, nothing else may be sent.
+  void begin_message(websocket_kind kind, std::size_t size);
+  /// Appends frames of the message, some 64 KiB at most, and removes their bytes from `rest`.
+  /// Returns true at the end of the message.
+  bool append_data(std::span<const std::byte>& rest, io::buffer& output);
+  /// Returns the largest window for which a message compressed elsewhere may be sent: nothing if
+  /// messages must not be compressed, or refer to earlier ones.
+  std::optional<unsigned> shared_window_bits() const noexcept;
+  bool is_compressed() const noexcept { return deflate_.has_value(); }
+  websocket_role role() const noexcept { return role_; }
+
+  /// Frees memory that an idle socket does not need.
+  void release_memory() noexcept;
+
+ private:
+  enum class state : std::uint8_t { header, payload };
+
+  event fail(websocket_errc reason);
+  bool take_header(std::span<const std::byte>& input);
+  websocket_errc check_header(receiving mode) const noexcept;
+  void begin_frame();
+  event deliver(bool is_last) noexcept;
+  std::optional<event> take_control(std::span<const std::byte>& input);
+  std::optional<event> end_control();
+  std::optional<event> end_close();
+  std::optional<event> take_data(std::span<const std::byte>& input, receiving mode);
+  std::optional<event> take_packed(std::span<const std::byte>& input, receiving mode);
+  std::optional<event> end_frame();
+  bool check_text() noexcept;
+  void copy_payload(std::span<const std::byte>& input, std::span<std::byte> target) noexcept;
+  void append_control_frame(websocket_opcode opcode, std::span<const std::byte> payload,
+                            io::buffer& output);
+  void append_frame(websocket_header header, std::span<const std::byte> payload,
+                    io::buffer& output);
+  websocket_mask next_mask();
+
+  static constexpr std::size_t max_control_output = std::size_t{2} << 10;
+  static constexpr std::size_t max_piece = std::size_t{64} << 10;
+
+  const websocket_role role_;
+  const websocket_limits limits_;
+  const websocket_compression compression_;
+  const std::optional<deflate_agreement> deflate_;
+
+  state state_ = state::header;
+  bool has_message_ = false;   // whether a message has begun and not ended
+  bool is_packed_ = false;     // whether that message is compressed
+  bool is_delivered_ = false;  // whether the program has data()
+  bool is_last_ = false;       // whether data() ends its message
+  bool has_end_ = false;       // whether the inflater has the end of the message
+  websocket_kind kind_ = websocket_kind::text;
+  std::uint8_t header_size_ = 0;  // received bytes of a header
+  std::array<std::byte, websocket_header::max_size> header_bytes_{};
+  websocket_header header_;
+  std::uint64_t position_ = 0;  // received bytes of the payload
+  std::size_t checked_ = 0;     // bytes of message_ that were checked as text
+  utf8_validator text_;
+  io::buffer message_{{.prepend = 0}};
+  std::array<std::byte, websocket_header::max_control> control_payload_{};
+  std::unique_ptr<message_inflater> inflater_;
+  websocket_errc error_{};
+  std::optional<close_code> received_close_;
+  std::string received_reason_;
+
+  bool has_sent_close_ = false;
+  bool has_late_pong_ = false;  // whether late_pong_ waits for the output
+  io::buffer control_{{.prepend = 0}};
+  std::string late_pong_;  // the newest Pong of those that exceed max_control_output
+  websocket_header sending_;
+  std::uint64_t sent_ = 0;  // bytes of the frame of `sending_` that were sent
+  bool packs_ = false;      // whether the message being sent is compressed
+  bool is_first_ = true;    // whether no frame of that message was sent
+  std::unique_ptr<message_deflater> deflater_;
+  std::array<std::byte, 64> masks_{};  // random bytes for masks
+  std::size_t masks_used_ = sizeof(masks_);
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/websocket.hpp>
+
+#include <gyre/http/detail/utf8_validator.hpp>
+#include <gyre/http/detail/websocket_core.hpp>
+#include <gyre/http/detail/websocket_frame.hpp>
+#include <gyre/io/error.hpp>
+
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::http {
+
+websocket::websocket(std::unique_ptr<detail::websocket_core> core) noexcept
+    : core_(std::move(core)) {}
+websocket::websocket(websocket&& other) noexcept = default;
+websocket& websocket::operator=(websocket&& other) noexcept = default;
+websocket::~websocket() = default;
+
+detail::websocket_core& websocket::opened() const {
+  if (core_ != nullptr) [[likely]]
+    return *core_;
+  throw std::system_error(make_error_code(io::errc::not_open), "http::websocket");
+}
+
+task<std::optional<websocket_message>> websocket::receive() {
+  return opened().receive(detail::receiving::messages);
+}
+
+task<std::optional<websocket_message>> websocket::receive_piece() {
+  return opened().receive(detail::receiving::pieces);
+}
+
+task<> websocket::send_text(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  if (!detail::is_utf8(bytes)) {
+    throw std::invalid_argument("http::websocket::send_text: the text is not UTF-8");
+  }
+  return opened().send(websocket_kind::text, bytes);
+}
+
+task<> websocket::send_binary(std::span<const std::byte> bytes) {
+  return opened().send(websocket_kind::binary, bytes);
+}
+
+task<> websocket::send(websocket_message message) {
+  return opened().send(message.kind, message.bytes);
+}
+
+task<> websocket::send(prepared_message message) { return opened().send(std::move(message)); }
+
+task<> websocket::send_all(std::span<const prepared_message> messages) {
+  return opened().send_all(messages);
+}
+
+task<> websocket::close(close_code code, std::string_view reason) {
+  constexpr std::size_t max_reason = detail::websocket_header::max_control - 2;
+  if (!may_be_sent(code)) {
+    throw std::invalid_argument("http::websocket::close: a code that must not be sent");
+  }
+  if (reason.size() > max_reason || !detail::is_utf8(std::as_bytes(std::span(reason)))) {
+    throw std::invalid_argument(
+        "http::websocket::close: the reason must be UTF-8 of at most 123 bytes");
+  }
+  return opened().close(code, std::string(reason));
+}
+
+bool websocket::is_open() const noexcept { return core_ != nullptr && core_->is_open(); }
+
+std::optional<close_code> websocket::close_status() const noexcept {
+  return core_ != nullptr ? core_->session().received_close() : std::nullopt;
+}
+
+std::string_view websocket::close_reason() const noexcept {
+  return core_ != nullptr ? core_->session().received_reason() : std::string_view();
+}
+
+std::string_view websocket::subprotocol() const noexcept {
+  return core_ != nullptr ? core_->subprotocol() : std::string_view();
+}
+
+bool websocket::is_compressed() const noexcept {
+  return core_ != nullptr && core_->session().is_compressed();
+}
+
+event_loop& websocket::loop() const { return opened().loop(); }
+
+}  // namespace gyre::http
