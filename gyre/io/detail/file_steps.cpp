@@ -54,7 +54,7 @@ bool suits_ring(int fd) noexcept {
 }
 
 void file_steps::run() noexcept {
-  for (auto next = begin(); next;) next = advance(io::perform(*next));
+  for (next command = begin(); command;) command = advance(io::perform(*command));
 }
 
 file_steps::next read_steps::advance(result outcome) noexcept {
