@@ -69,7 +69,9 @@ std::vector<item> items(int size) {
 
 // Two events: rows up to one were taken, and more may be given.
 struct pause {
-  int waiting;
+  explicit pause(int id) noexcept : waiting(id) {}
+
+  const int waiting;
   gyre::manual_reset_event reached;
   gyre::manual_reset_event may_continue;
 };
