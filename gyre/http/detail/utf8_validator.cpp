@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/utf8_validator.hpp>
 
+#include <gyre/base/endian.hpp>
+
 #include <cstring>
 
 namespace gyre::http::detail {
@@ -26,24 +28,20 @@ const std::uint8_t* skip_ascii_blocks(const std::uint8_t* position,
   return position;
 }
 
-constexpr bool is_continuation(std::uint8_t byte) noexcept { return (byte & 0xc0) == 0x80; }
-
-// Returns the length of the character at `position`, of which four bytes can be read; 0 if there is
-// no valid one.
+// Returns the size of the character at `position`, of which four bytes can be read, and whose first
+// byte is not ASCII; 0 if there is no valid one. One load and masks test the marks of all bytes at
+// once (RFC 3629, 3); overlong forms, surrogates and numbers above U+10FFFF are excluded by ranges.
 std::size_t character_at(const std::uint8_t* position) noexcept {
-  const std::uint8_t lead = position[0];
-  const std::uint8_t second = position[1];
-  if (lead < 0xc2) return 0;
-  if (lead < 0xe0) return is_continuation(second) ? 2 : 0;
-  if (lead < 0xf0) {
-    const bool is_valid = is_continuation(second) && is_continuation(position[2]) &&
-                          (lead != 0xe0 || second >= 0xa0) && (lead != 0xed || second < 0xa0);
-    return is_valid ? 3 : 0;
+  const auto word = load_le<std::uint32_t>(reinterpret_cast<const std::byte*>(position));
+  if ((word & 0x00c0c0f0U) == 0x008080e0U) {
+    // The bits of U+0000 to U+07FF and of U+D800 to U+DFFF, which three bytes must not have.
+    const std::uint32_t high = word & 0x0000200fU;
+    return high != 0 && high != 0x0000200dU ? 3 : 0;
   }
-  const bool is_valid = lead < 0xf5 && is_continuation(second) && is_continuation(position[2]) &&
-                        is_continuation(position[3]) && (lead != 0xf0 || second >= 0x90) &&
-                        (lead != 0xf4 || second < 0x90);
-  return is_valid ? 4 : 0;
+  if ((word & 0x0000c0e0U) == 0x000080c0U) return (word & 0x0000001eU) != 0 ? 2 : 0;
+  if ((word & 0xc0c0c0f8U) != 0x808080f0U) return 0;
+  const std::uint32_t plane = (word & 7U) << 2 | (word >> 12 & 3U);
+  return plane >= 1 && plane <= 16 ? 4 : 0;
 }
 
 }  // namespace
@@ -83,10 +81,11 @@ bool utf8_validator::feed(std::span<const std::byte> bytes) noexcept {
         continue;
       }
       while (*position < 0x80) ++position;
-      if (end - position < 4) break;
-      const std::size_t size = character_at(position);
-      if (size == 0) return false;
-      position += size;
+      while (end - position >= 4 && *position >= 0x80) {
+        const std::size_t size = character_at(position);
+        if (size == 0) return false;
+        position += size;
+      }
     }
     if (end - position >= 32 || position == end) continue;
     if (!begin_character(*position++)) return false;

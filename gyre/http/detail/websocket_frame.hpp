@@ -103,17 +103,26 @@ struct websocket_header {
 inline void copy_masked(std::span<const std::byte> source, std::byte* target,
                         const websocket_mask& mask, std::uint64_t phase) noexcept {
   // The compilers make vector instructions of this type.
-  using block = std::uint64_t __attribute__((vector_size(32), aligned(1), may_alias));
+  using block = std::uint64_t __attribute__((vector_size(16), aligned(1), may_alias));
   std::array<std::byte, 8> rotated;
   for (std::size_t i = 0; i < rotated.size(); ++i) rotated[i] = mask[(phase + i) % mask.size()];
   std::uint64_t key;
   std::memcpy(&key, rotated.data(), sizeof(key));
   const std::byte* from = source.data();
   std::size_t count = source.size();
-  for (; count >= sizeof(block); count -= sizeof(block)) {
-    *reinterpret_cast<block*>(target) = *reinterpret_cast<const block*>(from) ^ key;
-    from += sizeof(block);
-    target += sizeof(block);
+  for (; count >= 4 * sizeof(block); count -= 4 * sizeof(block)) {
+    const auto* const blocks = reinterpret_cast<const block*>(from);
+    const block first = blocks[0] ^ key;
+    const block second = blocks[1] ^ key;
+    const block third = blocks[2] ^ key;
+    const block fourth = blocks[3] ^ key;
+    auto* const results = reinterpret_cast<block*>(target);
+    results[0] = first;
+    results[1] = second;
+    results[2] = third;
+    results[3] = fourth;
+    from += 4 * sizeof(block);
+    target += 4 * sizeof(block);
   }
   for (; count >= sizeof(key); count -= sizeof(key)) {
     std::uint64_t word;
