@@ -97,6 +97,7 @@ TEST(Blocking, ThrowsTheExceptionOfTheFunction) {
 TEST(Blocking, AResultWhoseMoveThrowsIsAnError) {
   struct fails_to_move {
     fails_to_move() = default;
+    // NOLINTNEXTLINE(performance-noexcept-move-constructor)
     fails_to_move(fails_to_move&&) { throw std::logic_error("moved"); }
   };
   EXPECT_THROW(gyre::sync_wait(blocking([] { return fails_to_move(); })), std::logic_error);

@@ -34,9 +34,10 @@ template <class Function, class... Arguments>
 decltype(auto) call_blocking(Function&& function, inplace_stop_token stop,
                              Arguments&&... arguments) {
   if constexpr (takes_stop_token<Function, Arguments...>) {
-    return std::invoke(std::move(function), stop, std::move(arguments)...);
+    return std::invoke(std::forward<Function>(function), stop,
+                       std::forward<Arguments>(arguments)...);
   } else {
-    return std::invoke(std::move(function), std::move(arguments)...);
+    return std::invoke(std::forward<Function>(function), std::forward<Arguments>(arguments)...);
   }
 }
 
