@@ -51,21 +51,25 @@ http_client::http_client(io_in_virtual_time& world, http::server& server,
     : world_(world),
       origin_(std::move(options.origin)),
       connections_(std::make_shared<connections>(world.loop, server, options.address)),
-      client_(world.loop, with_connector(std::move(options.client), connections_)) {}
+      options_(with_connector(std::move(options.client), connections_)),
+      client_(world.loop, options_) {}
 
 http_client::~http_client() {
   client_.close();
   try {
     world_.settle();
-    // NOLINTNEXTLINE(bugprone-empty-catch): an exception of a task of the loop, which would end the
-    // program here, comes too late for the test
+    // An exception of a task of the loop comes too late for the test, and would end the program.
+    // NOLINTNEXTLINE(bugprone-empty-catch)
   } catch (...) {
   }
 }
 
+std::string http_client::url(std::string_view path) const {
+  return path.starts_with('/') ? origin_ + std::string(path) : std::string(path);
+}
+
 http::client_request http_client::request(http::method method, std::string_view path) const {
-  const bool is_path = path.starts_with('/');
-  return {method, is_path ? origin_ + std::string(path) : std::string(path)};
+  return {method, url(path)};
 }
 
 http::client_response http_client::get(std::string_view path) {

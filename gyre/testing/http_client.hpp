@@ -87,6 +87,11 @@ class http_client {
 
   /// Returns the client, for coroutines of the world's loop.
   [[nodiscard]] http::client& client() noexcept { return client_; }
+  /// Returns the options of client(), whose connector leads to the server: for further clients, and
+  /// for other functions that take the options of a client. Valid as long as the server.
+  [[nodiscard]] const http::client_options& options() const noexcept { return options_; }
+  /// Returns `path` at the origin of the options; a whole URL as it is.
+  [[nodiscard]] std::string url(std::string_view path) const;
   /// Connects to the server, for a test that sends bytes of its own, such as malformed requests, or
   /// that reads slowly. No request of this client uses the connection.
   [[nodiscard]] net::tcp_stream connect();
@@ -97,6 +102,7 @@ class http_client {
   io_in_virtual_time& world_;
   const std::string origin_;
   std::shared_ptr<connections> connections_;
+  const http::client_options options_;
   http::client client_;
 };
 

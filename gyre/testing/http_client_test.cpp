@@ -381,6 +381,45 @@ TEST_F(HttpClient, ManyCoroutinesShareTheClient) {
   EXPECT_LE(client().client().metrics().open, 8U);
 }
 
+TEST_F(HttpClient, FurtherClientsHaveTheirOwnConnections) {
+  server.get("/", [](request& asked) {
+    return response::text(std::to_string(asked.peer_endpoint().port()));
+  });
+  gyre::http::client other(world.loop, client().options());
+  const client_response first = client().get("/");
+  const client_response second = world.run(other.get(client().url("/")));
+  EXPECT_NE(first.body(), second.body());
+  EXPECT_EQ(world.run(other.get(client().url("/"))).body(), second.body());
+}
+
+TEST_F(HttpClient, UpgradedConnectionsTalkBothWays) {
+  server.get("/echo", [](request&) {
+    return response::upgrade("echo", [](gyre::http::upgraded_connection& peer) -> task<> {
+      for (;;) {
+        auto reading = peer.next();
+        const auto bytes = co_await std::move(reading);
+        if (!bytes) co_return;
+        co_await gyre::sleep_for(1h);
+        co_await peer.write(*bytes);
+      }
+    });
+  });
+  gyre::net::tcp_stream raw = client().connect();
+  const auto talk = [](gyre::net::tcp_stream& own) -> task<std::string> {
+    gyre::io::buffer input;
+    co_await own.write_all(
+        "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+    const std::size_t head = co_await own.read_until(input, "\r\n\r\n");
+    std::string text(input.text().substr(0, input.text().find("\r\n")));
+    input.consume(head);
+    co_await own.write_all("hello");
+    co_await own.read_until(input, "hello");
+    text.append(" ").append(input.text());
+    co_return text;
+  };
+  EXPECT_THAT(world.run(talk(raw)), testing::MatchesRegex("HTTP/1.1 101 .*hello"));
+}
+
 TEST_F(HttpClient, TheStopOfAServerIsTested) {
   bool is_stopping = false;
   server.get("/wait", [&](request& asked) -> task<response> {
