@@ -102,27 +102,20 @@ struct websocket_header {
 /// payload. `target` may be the memory of `source`.
 inline void copy_masked(std::span<const std::byte> source, std::byte* target,
                         const websocket_mask& mask, std::uint64_t phase) noexcept {
-  // The compilers make vector instructions of this type.
-  using block = std::uint64_t __attribute__((vector_size(16), aligned(1), may_alias));
   std::array<std::byte, 8> rotated;
   for (std::size_t i = 0; i < rotated.size(); ++i) rotated[i] = mask[(phase + i) % mask.size()];
   std::uint64_t key;
   std::memcpy(&key, rotated.data(), sizeof(key));
   const std::byte* from = source.data();
   std::size_t count = source.size();
-  for (; count >= 4 * sizeof(block); count -= 4 * sizeof(block)) {
-    const auto* const blocks = reinterpret_cast<const block*>(from);
-    const block first = blocks[0] ^ key;
-    const block second = blocks[1] ^ key;
-    const block third = blocks[2] ^ key;
-    const block fourth = blocks[3] ^ key;
-    auto* const results = reinterpret_cast<block*>(target);
-    results[0] = first;
-    results[1] = second;
-    results[2] = third;
-    results[3] = fourth;
-    from += 4 * sizeof(block);
-    target += 4 * sizeof(block);
+  // The compilers make vector instructions of this loop.
+  std::array<std::uint64_t, 8> words;
+  for (; count >= sizeof(words); count -= sizeof(words)) {
+    std::memcpy(words.data(), from, sizeof(words));
+    for (std::uint64_t& each : words) each ^= key;
+    std::memcpy(target, words.data(), sizeof(words));
+    from += sizeof(words);
+    target += sizeof(words);
   }
   for (; count >= sizeof(key); count -= sizeof(key)) {
     std::uint64_t word;
