@@ -45,11 +45,11 @@ std::size_t uring_poller::wait(steady_time deadline) {
   deadline = bound_by_retry(deadline);
   switch (const int failed = submit_and_wait(deadline)) {
     case 0:
-    case EINTR:
     case EAGAIN:
     case EBUSY: break;  // no room: completions must be served first
-    case EEXIST:        // the ring belongs to another thread
-    case EBADR:         // completions were lost
+    case EINTR: requests_.note_interruption(); break;
+    case EEXIST:  // the ring belongs to another thread
+    case EBADR:   // completions were lost
       abandon_ring();
       return 1;
     default: gyre::detail::throw_system_error(failed, "io_uring_enter");

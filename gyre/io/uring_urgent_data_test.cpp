@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test of urgent data that io_uring receives while a signal is pending. TCP does not pass urgent
+// Tests of urgent data that io_uring receives while a signal is pending. TCP does not pass urgent
 // data then: the kernel's receive stops before it, and is not tried again when the signal has been
 // handled. The program replaces the functions of liburing that submit requests, so that the signal
 // arises within the system call that receives.
@@ -10,6 +10,7 @@
 #include <gyre/io/request.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <tests/support/sanitizers.hpp>
+#include <tests/support/signal_sender.hpp>
 #include <tests/support/socket_pairs.hpp>
 #include <tests/support/uring_variants.hpp>
 
@@ -18,6 +19,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -184,6 +186,27 @@ TEST_P(UringUrgentData, ASignalDoesNotHideTheBytesBehindIt) {
   // signal; ThreadSanitizer calls the handler later.
   if (GetParam().features.deferred_task_running && !gyre::test::thread_sanitizer_is_on) {
     EXPECT_EQ(signals_handled, rounds);
+  }
+}
+
+// The signals arise at any moment: also while the loop waits, and while the kernel receives within
+// other system calls. Regression: bytes behind urgent data that came alone were not found, and a
+// read that several signals in a row had stopped was not tried again.
+TEST_P(UringUrgentData, AStormOfSignalsHidesNothing) {
+  auto [receiver, sender] = gyre::test::tcp_pair();
+  gyre::io::descriptor here(*loop_, std::move(receiver), gyre::io::handle_kind::stream_socket);
+  counting_receive receiving(here.handle());
+  ASSERT_FALSE(here.start(receiving));
+  while (loop_->poll()) {
+  }
+  const gyre::test::signal_sender signals(::pthread_self(), SIGUSR1, gyre::test::sends::repeatedly);
+  for (int round = 0; round < 100; ++round) {
+    send(sender.get(), "before", 0);
+    if (round % 2 == 0) await(receiving);
+    send(sender.get(), "!", MSG_OOB);
+    send(sender.get(), "behind", 0);
+    await(receiving);
+    ASSERT_FALSE(HasFailure()) << "in round " << round;
   }
 }
 

@@ -58,7 +58,7 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
 // has not arrived yet, the repetition fails, too.
 template <class Call>
 result read_past_mark(const handle& source, Call call) noexcept {
-  constexpr int max_tries = 4;
+  constexpr int max_tries = 16;
   for (int tries = 1;; ++tries) {
     const result outcome = retried(call);
     if (!outcome.would_block() || tries == max_tries || ::sockatmark(source.fd()) != 1) {

@@ -576,12 +576,22 @@ void uring_requests::update_flags(handle& target) noexcept {
   }
 }
 
-bool uring_requests::all_reads_confirmed() noexcept {
+bool uring_requests::has_unconfirmed() noexcept {
   while (!unconfirmed_.empty() && !registrations_[unconfirmed_.back()].is_unconfirmed) {
     registrations_[unconfirmed_.back()].is_in_unconfirmed = false;
     unconfirmed_.pop_back();
   }
-  return unconfirmed_.empty();
+  return !unconfirmed_.empty();
+}
+
+void uring_requests::check_some_after_interruption() noexcept {
+  for (std::size_t left = checked_at_once; left > 0 && unchecked_ > 0; --left, --unchecked_) {
+    last_checked_ = last_checked_ == 0 ? registrations_.size() - 1 : last_checked_ - 1;
+    handle* const next = handles()[last_checked_];
+    if (next != nullptr && registrations_[last_checked_].armed.has(subscription::receive)) {
+      note_unconfirmed(*next);
+    }
+  }
 }
 
 // A read stops at urgent data, and bytes after it are not reported. Most completions show urgent
@@ -589,7 +599,8 @@ bool uring_requests::all_reads_confirmed() noexcept {
 // failed call; so a short read is checked only when nothing arrives for a while, and so is a
 // receive that left bytes.
 void uring_requests::retry_short_reads() noexcept {
-  while (!all_reads_confirmed()) {
+  check_some_after_interruption();
+  while (has_unconfirmed()) {
     const std::uint32_t index = unconfirmed_.back();
     registrations_[index].is_unconfirmed = false;  // drops it from the list
     handle& waiting = *handles()[index];

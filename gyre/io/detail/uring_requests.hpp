@@ -122,10 +122,15 @@ class uring_requests final : public ready_requests {
   /// Stores what a completion reports, and keeps its bytes or connection as early data. Completes
   /// no request.
   void record(const io_uring_cqe& completion) noexcept;
-  /// Returns whether no request waits only because a short read suggested that nothing was left.
-  bool all_reads_confirmed() noexcept;
+  /// Returns whether retry_short_reads() has nothing to do.
+  bool all_reads_confirmed() noexcept { return unchecked_ == 0 && !has_unconfirmed(); }
   /// Tries requests again that wait only because a short read suggested that nothing was left.
   void retry_short_reads() noexcept;
+  /// Called when a signal has interrupted the loop's wait. TCP does not pass urgent data while a
+  /// signal is pending: a receive then ends without a completion although bytes follow, and is
+  /// tried again only when more arrive. retry_short_reads() looks for such receives, at some
+  /// handles in each call, so that signals cost a loop with many connections little.
+  void note_interruption() noexcept { unchecked_ = registrations_.size(); }
   bool end_receiving_ahead(handle& source) noexcept override;
   /// Returns the number of completions that were examined before they were taken, to close handles.
   std::uint64_t examined_completions() const noexcept { return examined_; }
@@ -136,6 +141,8 @@ class uring_requests final : public ready_requests {
   static constexpr std::size_t large_message = buffer_ring::bytes_each;
   static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
   static constexpr std::uint8_t min_small_messages = 16;
+  // The number of handles that each retry checks after an interruption.
+  static constexpr std::size_t checked_at_once = 64;
 
   // The subscriptions of a handle, and its early data: what the kernel received or accepted before
   // a request needed it, in the order of arrival.
@@ -193,6 +200,8 @@ class uring_requests final : public ready_requests {
   bool cancel_all_of(std::uint32_t index) noexcept;
   bool is_waited_for(const handle& target, subscription kind) const noexcept;
   void note_unconfirmed(handle& target) noexcept;
+  bool has_unconfirmed() noexcept;
+  void check_some_after_interruption() noexcept;
   bool can_receive(const handle& source, const request& reader) const noexcept;
   bool can_accept(const request& reader) const noexcept;
   bool prefers_to_receive(const handle& source, registration& entry) noexcept;
@@ -236,6 +245,10 @@ class uring_requests final : public ready_requests {
   // change, unconfirmed_ the handles that wait because a read was short.
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> unconfirmed_;
+  // The number of handles that are still to be checked after an interruption, and the index of the
+  // one that was checked last, so that frequent signals let all have their turn.
+  std::size_t unchecked_ = 0;
+  std::size_t last_checked_ = 0;
   std::vector<early_connection> connections_;
   std::uint64_t examined_until_ = 0;  // the number of the first completion not examined
   std::uint64_t examined_ = 0;
