@@ -8,6 +8,7 @@
 #include <gyre/io/process.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_any.hpp>
+#include <tests/support/server_end.hpp>
 #include <tests/support/temporary_folder.hpp>
 
 #include <sys/wait.h>
@@ -59,12 +60,12 @@ class nats_server {
   /// Kills it (SIGKILL).
   task<> kill() {
     process_->kill(SIGKILL);
-    co_await process_->wait();
+    co_await wait_for_server_end(*process_);
   }
   /// Lets it store what it knows, and end (SIGTERM).
   task<> stop() {
     process_->kill(SIGTERM);
-    co_await process_->wait();
+    co_await wait_for_server_end(*process_);
   }
   /// Starts it again after kill() or stop(), on the same port.
   task<> start_again() {

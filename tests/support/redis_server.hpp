@@ -7,6 +7,7 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/process.hpp>
 #include <gyre/task/task.hpp>
+#include <tests/support/server_end.hpp>
 #include <tests/support/temporary_folder.hpp>
 
 #include <array>
@@ -40,7 +41,7 @@ class redis_server {
   /// Kills it (SIGKILL).
   task<> kill() {
     process_->kill(SIGKILL);
-    co_await process_->wait();
+    co_await wait_for_server_end(*process_);
   }
   /// Starts it again after kill(), without the data.
   task<> start_again() {
