@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that gyre's shared libraries under FOLDER export symbols, and only symbols of gyre.
+# Checks that gyre's shared libraries under FOLDER export the functions of gyre, and nothing else.
 #
 #   exports.sh FOLDER
 set -euo pipefail
@@ -16,6 +16,15 @@ while IFS= read -r library; do
   if others=$(grep --invert-match --extended-regexp '^_Z[A-Za-z0-9_]*N?K?4gyre' <<<"$exported"); then
     echo "$library exports what is not gyre's:" >&2
     echo "$others" >&2
+    exit 1
+  fi
+  # Functions of unnamed namespaces and lambdas (Ul), and parts that the compiler has split off (.),
+  # are local to their source.
+  if hidden=$(nm --defined-only --format=posix "$library" | sed --quiet 's/ t .*//p' |
+    grep --extended-regexp '^_ZN[KVRO]*4gyre' |
+    grep --invert-match --extended-regexp '_GLOBAL__N_|Ul|[.]'); then
+    echo "$library hides functions of gyre:" >&2
+    c++filt <<<"$hidden" >&2
     exit 1
   fi
 done < <(find "$1" -name 'libgyre_*.so')
