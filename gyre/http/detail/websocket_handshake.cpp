@@ -161,7 +161,7 @@ void check_compression(const websocket_compression& compression, const char* own
 void check_websocket_options(const websocket_options& options, const char* owner) {
   const std::string name(owner);
   const auto check_limit = [&](duration limit, const char* field) {
-    gyre::detail::require_not_negative(limit, (name + field).c_str());
+    gyre::detail::require_not_negative(limit, name + field);
   };
   check_limit(options.timeouts.keep_alive, ": timeouts.keep_alive");
   check_limit(options.timeouts.pong, ": timeouts.pong");

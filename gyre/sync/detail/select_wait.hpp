@@ -144,7 +144,7 @@ class select_wait : public resumption {
 /// The node of a wait in a primitive's queue. Guarded by the primitive's lock while it is linked.
 struct select_node : intrusive_list_node {
   select_wait* wait = nullptr;
-  select_wait::index index;
+  select_wait::index index = 0;
   bool closed = false;     // whether the wait ended because the primitive was closed
   bool ends_turn = false;  // whether a case that completed at once must yield first
 };
