@@ -47,7 +47,7 @@ class batch_reply final : public statement_reply {
  public:
   batch_reply(connection_core& core, batch_results& results, std::size_t max_bytes) noexcept
       : statement_reply(core, &rows_, max_bytes), rows_(results), results_(results) {}
-  virtual ~batch_reply() = default;
+  ~batch_reply() override = default;
 
   /// Returns the number of executions that were completed: the index of one that has failed.
   std::size_t completed() const noexcept { return completed_; }
