@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@
 namespace open_batch_test {
 namespace {
 
+using namespace std::chrono_literals;
 using gyre::task;
 using gyre::postgres::errc;
 using gyre::postgres::detail::connection_core;
@@ -63,11 +65,18 @@ struct OpenBatch : testing::Test {
 
 struct OpenBatchOfServer : OpenBatch {
   gyre::test::postgres_server server{loop};
+
+  // On a slow machine the usual time limits end the connection, and with it its statements.
+  std::shared_ptr<connection_core> make_patient_core() {
+    gyre::postgres::detail::connection_options options{.is_shared = false};
+    options.connect_timeout = options.ping_timeout = options.cancel_timeout = 10min;
+    return make_core(loop, server.address(), options);
+  }
 };
 
 TEST_F(OpenBatchOfServer, AdmitsNothingUntilItsSync) {
   run([](OpenBatchOfServer& test) -> task<> {
-    const auto core = make_core(test.loop, test.server.address(), {.is_shared = false});
+    const auto core = test.make_patient_core();
     co_await admit(core);
     // An unwanted request before it fences the connection, too, and must not lift its fence.
     std::optional<sent_request> unwanted(core);
@@ -96,7 +105,7 @@ TEST_F(OpenBatchOfServer, AdmitsNothingUntilItsSync) {
 
 TEST_F(OpenBatchOfServer, FailsWhenItIsAbandoned) {
   run([](OpenBatchOfServer& test) -> task<> {
-    const auto core = make_core(test.loop, test.server.address(), {.is_shared = false});
+    const auto core = test.make_patient_core();
     co_await run_statement(core, "create table item (id int)");
     for (const bool is_abandoned : {false, true}) {
       co_await admit(core);
