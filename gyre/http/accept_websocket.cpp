@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/accept_websocket.hpp>
 
-#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/shielded.hpp>
 
-#include <algorithm>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -86,15 +85,6 @@ response refuse_upgrade(std::string_view reason) {
       .set("Sec-WebSocket-Version", websocket_version);
 }
 
-// Returns the value of the only field with this name; nothing if there is none, or several.
-std::optional<std::string_view> only_field(const field_list& fields, std::string_view name) {
-  const auto has_name = [&](const field& each) {
-    return detail::equals_ignoring_case(each.name, name);
-  };
-  if (std::ranges::count_if(fields, has_name) != 1) return std::nullopt;
-  return detail::trim(*fields.get(name));
-}
-
 }  // namespace
 
 response accept_websocket(const request& request, move_only_function<task<>(websocket&)> serve,
@@ -105,14 +95,14 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
     return refuse_websocket(status::method_not_allowed, "A WebSocket is opened by GET.")
         .set("Allow", "GET");
   }
-  if (request.minor_version() == 0 || !detail::fields_have_word(fields, "Upgrade", "websocket") ||
-      !detail::fields_have_word(fields, "Connection", "upgrade")) {
+  if (request.minor_version() == 0 || !detail::has_word(fields, "Upgrade", "websocket") ||
+      !detail::has_word(fields, "Connection", "upgrade")) {
     return refuse_upgrade("This resource is a WebSocket.");
   }
-  if (only_field(fields, "Sec-WebSocket-Version") != websocket_version) {
+  if (detail::only_field(fields, "Sec-WebSocket-Version") != websocket_version) {
     return refuse_upgrade("The version of WebSocket must be 13.");
   }
-  const auto key = only_field(fields, "Sec-WebSocket-Key");
+  const auto key = detail::only_field(fields, "Sec-WebSocket-Key");
   if (!key || !detail::is_websocket_key(*key)) {
     return refuse_websocket(status::bad_request,
                             "There must be one Sec-WebSocket-Key, of 16 bytes in Base64.");

@@ -7,6 +7,7 @@
 #include <gyre/http/detail/body_access.hpp>
 #include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/vary.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/io/blocking_pool.hpp>

@@ -7,6 +7,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/client_connection.hpp>
 #include <gyre/http/detail/client_core.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/incoming_response.hpp>
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/request_clock.hpp>
@@ -177,8 +178,8 @@ class client_handshake {
           static_cast<status>(status_code),
           clock_.describe(std::string(opening) + ": status " + std::to_string(status_code)));
     }
-    if (!detail::fields_have_word(fields, "Upgrade", "websocket") ||
-        !detail::fields_have_word(fields, "Connection", "upgrade")) {
+    if (!detail::has_word(fields, "Upgrade", "websocket") ||
+        !detail::has_word(fields, "Connection", "upgrade")) {
       fail("the server does not switch to WebSocket");
     }
     if (fields.get("Sec-WebSocket-Accept") != detail::accept_key_of(key_)) {

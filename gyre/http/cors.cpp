@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/origin_list.hpp>
 #include <gyre/http/detail/vary.hpp>
 
@@ -58,17 +59,6 @@ struct cors_policy {
   std::string max_age;  // seconds
 };
 
-// The origin of a request. A request with several has none, because readers may differ.
-std::optional<std::string_view> origin_of(const request& request) noexcept {
-  std::optional<std::string_view> origin;
-  for (const field& each : request.fields()) {
-    if (!detail::equals_ignoring_case(each.name, "Origin")) continue;
-    if (origin) return std::nullopt;
-    origin = each.value;
-  }
-  return origin;
-}
-
 void allow_origin(const cors_policy& policy, std::string_view origin, response& result) {
   result.set("Access-Control-Allow-Origin", policy.origins.allows_any() ? "*" : origin);
   if (policy.has_credentials) result.set("Access-Control-Allow-Credentials", "true");
@@ -89,7 +79,7 @@ response respond_to_preflight(const cors_policy& policy, const request& request,
 }
 
 task<response> handle(const cors_policy& policy, request& request, next_handler next) {
-  const auto origin = origin_of(request);
+  const auto origin = detail::only_field(request.fields(), "Origin");
   const bool is_allowed = origin && policy.origins.contains(*origin);
   const bool is_preflight = request.method() == method::options && request.field("Origin") &&
                             request.field("Access-Control-Request-Method");

@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/base64.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -10,6 +11,8 @@
 
 namespace gyre::http::detail {
 namespace {
+
+constexpr std::string_view field_name = "Authorization";
 
 bool is_control(char each) noexcept {
   const auto byte = static_cast<unsigned char>(each);
@@ -20,13 +23,11 @@ bool is_control(char each) noexcept {
 
 std::expected<std::string_view, authorization_fault> credentials_of(field_list fields,
                                                                     std::string_view scheme) {
-  std::optional<std::string_view> value;
-  for (const field& each : fields) {
-    if (!equals_ignoring_case(each.name, "Authorization")) continue;
-    if (value) return std::unexpected(authorization_fault::malformed);
-    value = each.value;
+  std::optional<std::string_view> value = only_field(fields, field_name);
+  if (!value) {
+    return std::unexpected(fields.contains(field_name) ? authorization_fault::malformed
+                                                       : authorization_fault::missing);
   }
-  if (!value) return std::unexpected(authorization_fault::missing);
   const std::string_view name = take_until(*value, ' ');
   if (!equals_lower(name, scheme)) return std::unexpected(authorization_fault::missing);
   return trim(*value);

@@ -4,6 +4,7 @@
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/head_writer.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/detail/server_core.hpp>
@@ -52,9 +53,7 @@ bool is_of_body(const std::exception_ptr& error) noexcept {
 bool offers_protocols(const field_list& request_fields,
                       const http::fields& response_fields) noexcept {
   const auto is_offered = [&](std::string_view protocol) {
-    return std::ranges::any_of(request_fields, [&](const field& each) {
-      return equals_ignoring_case(each.name, upgrade_field) && list_has_word(each.value, protocol);
-    });
+    return has_word(request_fields, upgrade_field, protocol);
   };
   for (const field& each : response_fields) {
     if (!equals_ignoring_case(each.name, upgrade_field)) continue;

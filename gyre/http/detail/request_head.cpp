@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/base64.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/percent_encoding.hpp>
 
 #include <algorithm>
@@ -26,9 +27,7 @@ bool is_own(std::string_view name) noexcept {
 }  // namespace
 
 bool asks_for_close(const http::fields& request) noexcept {
-  return std::ranges::any_of(request, [](const field& each) {
-    return equals_lower(each.name, "connection") && list_has_word(each.value, "close");
-  });
+  return has_word(request, "Connection", "close");
 }
 
 std::string basic_credentials(std::string_view user_info) {

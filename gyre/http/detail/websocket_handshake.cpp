@@ -4,6 +4,7 @@
 #include <gyre/base/detail/base64.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/parameters.hpp>
 #include <gyre/http/url.hpp>
 
@@ -188,29 +189,21 @@ std::string accept_key_of(std::string_view key) {
   return gyre::detail::encode_base64(std::as_bytes(std::span(digest)));
 }
 
-bool fields_have_word(const field_list& fields, std::string_view name,
-                      std::string_view word) noexcept {
-  return std::ranges::any_of(fields, [&](const field& each) {
-    return equals_ignoring_case(each.name, name) && list_has_word(each.value, word);
-  });
-}
-
 bool allows_origin(const field_list& fields, std::string_view host,
                    std::span<const std::string> allowed_origins) {
-  const auto is_origin = [](const field& each) { return equals_lower(each.name, "origin"); };
-  const auto count = std::ranges::count_if(fields, is_origin);
-  if (count == 0 || std::ranges::find(allowed_origins, "*") != allowed_origins.end()) return true;
-  if (count > 1) return false;
-  const std::string_view origin = trim(*fields.get("Origin"));
+  const bool allows_any = std::ranges::find(allowed_origins, "*") != allowed_origins.end();
+  if (allows_any || !fields.contains("Origin")) return true;
+  const auto origin = only_field(fields, "Origin");
+  if (!origin) return false;
   if (!allowed_origins.empty()) {
     return std::ranges::any_of(allowed_origins, [&](const std::string& each) {
-      return equals_ignoring_case(each, origin);
+      return equals_ignoring_case(each, *origin);
     });
   }
-  const std::size_t colon = origin.find("://");
+  const std::size_t colon = origin->find("://");
   if (colon == std::string_view::npos) return false;
-  const std::string_view scheme = origin.substr(0, colon);
-  const auto origin_authority = authority_of(scheme, origin.substr(colon + 3));
+  const std::string_view scheme = origin->substr(0, colon);
+  const auto origin_authority = authority_of(scheme, origin->substr(colon + 3));
   return origin_authority && origin_authority == authority_of(scheme, host);
 }
 

@@ -39,9 +39,6 @@ void check_compression(const websocket_compression& compression, const char* own
 bool is_websocket_key(std::string_view key);
 /// Returns the value of Sec-WebSocket-Accept for a key. Throws std::bad_alloc.
 std::string accept_key_of(std::string_view key);
-/// Whether a comma-separated field, such as Connection, contains `word`, ignoring case.
-bool fields_have_word(const field_list& fields, std::string_view name,
-                      std::string_view word) noexcept;
 
 /// Whether a page of the origin in `fields` may connect to `host`. Requests without an origin may.
 bool allows_origin(const field_list& fields, std::string_view host,
