@@ -57,12 +57,7 @@ class client_transport final : public detail::websocket_transport {
     co_return connection_->input.bytes();
   }
   task<> send(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      auto writing = connection_->write_some(bytes, clock_, clock_.expiry_of(send_limit_),
-                                             "sending a message");
-      const std::size_t count = co_await std::move(writing);
-      bytes = bytes.subspan(count);
-    }
+    return connection_->write_all(bytes, clock_, send_limit_, "sending a message");
   }
 
  private:
@@ -141,12 +136,9 @@ class client_handshake {
     head.resize(head.size() - 2);  // the empty line
     head.append("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: ").append(key_);
     head.append("\r\n\r\n");
-    for (auto rest = std::as_bytes(std::span(head)); !rest.empty();) {
-      auto writing = connection_->write_some(
-          rest, clock_, clock_.expiry_of(core_.options().timeouts.send), opening);
-      const std::size_t count = co_await std::move(writing);
-      rest = rest.subspan(count);
-    }
+    auto writing = connection_->write_all(std::as_bytes(std::span(head)), clock_,
+                                          core_.options().timeouts.send, opening);
+    co_await std::move(writing);
   }
 
   // Reads heads until that of the final response, or of 101.

@@ -3,6 +3,15 @@
 
 namespace gyre::http::detail {
 
+task<> client_connection::write_all(std::span<const std::byte> bytes, const request_clock& clock,
+                                    std::chrono::nanoseconds limit, const char* phase) {
+  while (!bytes.empty()) {
+    auto writing = write_some(bytes, clock, clock.expiry_of(limit), phase);
+    const std::size_t count = co_await std::move(writing);
+    bytes = bytes.subspan(count);
+  }
+}
+
 bool client_connection::is_reusable() const {
   if (!input.empty()) return false;
   const bool is_quiet = std::visit([](auto& stream) { return stream.is_quiet(); }, stream_);

@@ -13,6 +13,7 @@
 #include <gyre/tls/session.hpp>
 #include <gyre/tls/tls_stream.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -53,6 +54,10 @@ class client_connection {
     return std::visit(
         [&](auto& stream) { return clock.wait(stream.write_some(bytes), expiry, phase); }, stream_);
   }
+  /// Waits until the stream has taken all bytes, for each part of them at most `limit`; zero means
+  /// no limit.
+  task<> write_all(std::span<const std::byte> bytes, const request_clock& clock,
+                   std::chrono::nanoseconds limit, const char* phase);
   /// Waits until something can be read. The connection_pool calls it while the connection is idle.
   task<> wait_readable() {
     return std::visit([](auto& stream) { return as_task(stream.wait_readable()); }, stream_);

@@ -216,11 +216,10 @@ task<> client_core::open_tunnel(client_connection& connection,
     head.append("\r\n");
   }
   head.append("\r\n");
-  for (std::span<const std::byte> rest = std::as_bytes(std::span(head)); !rest.empty();) {
-    auto writing = connection.write_some(rest, clock, steady_time::max(), opening_tunnel);
-    const std::size_t count = co_await std::move(writing);
-    rest = rest.subspan(count);
-  }
+  constexpr std::chrono::nanoseconds no_limit{0};
+  auto writing =
+      connection.write_all(std::as_bytes(std::span(head)), clock, no_limit, opening_tunnel);
+  co_await std::move(writing);
   incoming_response response(options_.limits, "CONNECT");
   for (std::size_t received = 0;;) {
     const auto is_whole = response.take_head(connection.input);
