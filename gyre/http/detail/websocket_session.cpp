@@ -22,6 +22,17 @@ constexpr bool is_known(websocket_opcode opcode) noexcept {
   return number <= 2 || (number >= 8 && number <= 10);
 }
 
+// Copies bytes of the payload of a frame, whose first byte is at `position` of it. Masks or unmasks
+// them if the frame is masked.
+void copy_bytes(const websocket_header& header, std::uint64_t position,
+                std::span<const std::byte> source, std::byte* target) noexcept {
+  if (header.is_masked) {
+    copy_masked(source, target, header.mask, position);
+  } else if (!source.empty()) {
+    std::memcpy(target, source.data(), source.size());
+  }
+}
+
 }  // namespace
 
 websocket_session::websocket_session(websocket_role role, const websocket_limits& limits,
@@ -135,12 +146,7 @@ void websocket_session::begin_frame() {
 // Moves bytes of the payload to `target`, unmasked. `target` must not be longer than the input.
 void websocket_session::copy_payload(std::span<const std::byte>& input,
                                      std::span<std::byte> target) noexcept {
-  const std::span<const std::byte> source = input.first(target.size());
-  if (header_.is_masked) {
-    copy_masked(source, target.data(), header_.mask, position_);
-  } else if (!source.empty()) {
-    std::memcpy(target.data(), source.data(), source.size());
-  }
+  copy_bytes(header_, position_, input.first(target.size()), target.data());
   position_ += target.size();
   input = input.subspan(target.size());
 }
@@ -267,21 +273,20 @@ websocket_mask websocket_session::next_mask() {
   return mask;
 }
 
+// Gives the frame of a client its mask.
+void websocket_session::set_mask(websocket_header& header) {
+  header.is_masked = role_ == websocket_role::client;
+  if (header.is_masked) header.mask = next_mask();
+}
+
 void websocket_session::append_frame(websocket_header header, std::span<const std::byte> payload,
                                      io::buffer& output) {
-  if (role_ == websocket_role::client) {
-    header.is_masked = true;
-    header.mask = next_mask();
-  }
+  set_mask(header);
   std::array<std::byte, websocket_header::max_size> head;
   const std::size_t head_size = header.write(head);
   const std::span<std::byte> room = output.prepare(head_size + payload.size());
   std::copy_n(head.begin(), head_size, room.begin());
-  if (header.is_masked) {
-    copy_masked(payload, room.data() + head_size, header.mask, 0);
-  } else if (!payload.empty()) {
-    std::memcpy(room.data() + head_size, payload.data(), payload.size());
-  }
+  copy_bytes(header, 0, payload, room.data() + head_size);
   output.commit(room.size());
 }
 
@@ -327,57 +332,57 @@ void websocket_session::begin_message(websocket_kind kind, std::size_t size) {
 }
 
 bool websocket_session::append_data(std::span<const std::byte>& rest, io::buffer& output) {
-  if (packs_) {
-    if (deflater_ == nullptr) {
-      deflater_ = std::make_unique<message_deflater>(compression_.level, deflate_->window_bits);
-    }
-    // A frame's length is known when it is compressed, so that a long message needs several frames.
-    const std::size_t begin = output.size();
-    static_cast<void>(output.prepare(websocket_header::max_size));
-    output.commit(websocket_header::max_size);
-    const std::size_t expected = rest.size() + rest.size() / 64 + 64;
-    const bool is_complete = deflater_->step(rest, output, std::min(expected, max_frame_output));
-    sending_.is_final = is_complete;
-    sending_.reserved = is_first_ ? rsv1 : 0;
-    sending_.length = output.size() - begin - websocket_header::max_size;
-    sending_.is_masked = role_ == websocket_role::client;
-    if (sending_.is_masked) sending_.mask = next_mask();
-    std::array<std::byte, websocket_header::max_size> head;
-    const std::size_t head_size = sending_.write(head);
-    const std::span<std::byte> frame = output.mutable_bytes().subspan(begin);
-    const auto length = static_cast<std::size_t>(sending_.length);
-    std::memmove(frame.data() + head_size, frame.data() + head.size(), length);
-    std::copy_n(head.begin(), head_size, frame.begin());
-    output.drop_last(head.size() - head_size);
-    if (sending_.is_masked) {
-      const std::span<std::byte> payload = frame.subspan(head_size, length);
-      copy_masked(payload, payload.data(), sending_.mask, 0);
-    }
-    sending_.opcode = websocket_opcode::continuation;
-    is_first_ = false;
-    if (is_complete && !deflate_->keeps_context) deflater_->reset();
-    return is_complete;
+  return packs_ ? append_packed(rest, output) : append_plain(rest, output);
+}
+
+// Appends one frame. A frame's length is known only when it is compressed, so that a long message
+// needs several frames.
+bool websocket_session::append_packed(std::span<const std::byte>& rest, io::buffer& output) {
+  if (deflater_ == nullptr) {
+    deflater_ = std::make_unique<message_deflater>(compression_.level, deflate_->window_bits);
   }
+  const std::size_t begin = output.size();
+  static_cast<void>(output.prepare(websocket_header::max_size));
+  output.commit(websocket_header::max_size);
+  const std::size_t expected = rest.size() + rest.size() / 64 + 64;
+  const bool is_complete = deflater_->step(rest, output, std::min(expected, max_frame_output));
+  sending_.is_final = is_complete;
+  sending_.reserved = is_first_ ? rsv1 : 0;
+  sending_.length = output.size() - begin - websocket_header::max_size;
+  set_mask(sending_);
+  std::array<std::byte, websocket_header::max_size> head;
+  const std::size_t head_size = sending_.write(head);
+  const std::span<std::byte> frame = output.mutable_bytes().subspan(begin);
+  const auto length = static_cast<std::size_t>(sending_.length);
+  std::memmove(frame.data() + head_size, frame.data() + head.size(), length);
+  std::copy_n(head.begin(), head_size, frame.begin());
+  output.drop_last(head.size() - head_size);
+  if (sending_.is_masked) {
+    const std::span<std::byte> payload = frame.subspan(head_size, length);
+    copy_masked(payload, payload.data(), sending_.mask, 0);
+  }
+  sending_.opcode = websocket_opcode::continuation;
+  is_first_ = false;
+  if (is_complete && !deflate_->keeps_context) deflater_->reset();
+  return is_complete;
+}
+
+// Appends a part of the message's only frame, with its header before the first part.
+bool websocket_session::append_plain(std::span<const std::byte>& rest, io::buffer& output) {
   const std::span<const std::byte> part = rest.first(std::min(rest.size(), max_frame_output));
-  if (is_first_) {
-    is_first_ = false;
+  if (std::exchange(is_first_, false)) {
     sending_.length = rest.size();
     if (rest.size() == part.size()) {
       append_frame(sending_, part, output);
       rest = {};
       return true;
     }
-    sending_.is_masked = role_ == websocket_role::client;
-    if (sending_.is_masked) sending_.mask = next_mask();
+    set_mask(sending_);
     std::array<std::byte, websocket_header::max_size> head;
     output.append(std::span<const std::byte>(head).first(sending_.write(head)));
   }
   const std::span<std::byte> room = output.prepare(part.size());
-  if (sending_.is_masked) {
-    copy_masked(part, room.data(), sending_.mask, sent_);
-  } else {
-    std::memcpy(room.data(), part.data(), part.size());
-  }
+  copy_bytes(sending_, sent_, part, room.data());
   output.commit(part.size());
   sent_ += part.size();
   rest = rest.subspan(part.size());

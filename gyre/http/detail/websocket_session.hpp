@@ -117,7 +117,10 @@ class websocket_session {
                             io::buffer& output);
   void append_frame(websocket_header header, std::span<const std::byte> payload,
                     io::buffer& output);
+  bool append_packed(std::span<const std::byte>& rest, io::buffer& output);
+  bool append_plain(std::span<const std::byte>& rest, io::buffer& output);
   websocket_mask next_mask();
+  void set_mask(websocket_header& header);
 
   static constexpr std::size_t max_control_output = std::size_t{2} << 10;
   static constexpr std::size_t max_piece = std::size_t{64} << 10;
