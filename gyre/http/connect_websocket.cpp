@@ -69,9 +69,7 @@ class client_transport final : public detail::websocket_transport {
 
 std::string make_key() {
   std::array<std::byte, 16> key;
-  if (const int error = gyre::detail::fill_with_random(key); error != 0) {
-    throw std::system_error(error, std::system_category(), "http::connect_websocket");
-  }
+  gyre::detail::require_random(key, "http::connect_websocket");
   return gyre::detail::encode_base64(key);
 }
 

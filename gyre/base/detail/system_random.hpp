@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill_with_random: cryptographic random numbers of the system.
+// fill_with_random, require_random: cryptographic random numbers of the system.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +14,8 @@ namespace gyre::detail {
 /// Thread-safety: any thread.
 /// Complexity: a system call.
 [[nodiscard]] int fill_with_random(std::span<std::byte> bytes) noexcept;
+/// Fills `bytes` as fill_with_random() does. Throws std::system_error, with `owner` in its text, if
+/// the call fails.
+void require_random(std::span<std::byte> bytes, const char* owner);
 
 }  // namespace gyre::detail

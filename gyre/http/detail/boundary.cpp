@@ -5,16 +5,13 @@
 
 #include <array>
 #include <cstddef>
-#include <system_error>
 
 namespace gyre::http::detail {
 
 std::string random_boundary() {
   constexpr std::string_view digits = "0123456789abcdef";
   std::array<std::byte, 16> random{};
-  if (const int error = gyre::detail::fill_with_random(random); error != 0) {
-    throw std::system_error(error, std::generic_category(), "gyre::http: a boundary");
-  }
+  gyre::detail::require_random(random, "gyre::http: a boundary");
   std::string boundary = "----gyre";  // begins with dashes, as the boundaries of browsers do
   for (const std::byte each : random) {
     boundary += digits[std::to_integer<std::size_t>(each >> 4U)];

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <system_error>
 
 namespace gyre::http::detail {
 namespace {
@@ -262,9 +261,7 @@ std::optional<websocket_session::event> websocket_session::end_close() {
 
 websocket_mask websocket_session::next_mask() {
   if (masks_used_ == masks_.size()) {
-    if (const int error = gyre::detail::fill_with_random(masks_); error != 0) {
-      throw std::system_error(error, std::system_category(), "http::websocket: random numbers");
-    }
+    gyre::detail::require_random(masks_, "http::websocket: random numbers");
     masks_used_ = 0;
   }
   websocket_mask mask;

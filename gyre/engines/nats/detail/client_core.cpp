@@ -39,9 +39,7 @@ std::string random_token() {
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   constexpr std::size_t length = 22;  // these characters have 131 bits
   std::array<std::byte, 2 * length> random{};
-  if (const int error = gyre::detail::fill_with_random(random)) {
-    throw std::system_error(error, std::generic_category(), server_link::client_name);
-  }
+  gyre::detail::require_random(random, server_link::client_name);
   std::string token;
   for (std::size_t each = 0; each < length; ++each) {
     const unsigned number = std::to_integer<unsigned>(random[2 * each]) << 8U |

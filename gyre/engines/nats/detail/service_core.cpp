@@ -78,9 +78,7 @@ std::string random_service_id() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
   std::array<std::byte, 22> random{};
-  if (const int error = gyre::detail::fill_with_random(random)) {
-    throw std::system_error(error, std::generic_category(), service_class);
-  }
+  gyre::detail::require_random(random, service_class);
   std::string id;
   for (const std::byte each : random) id += letters[std::to_integer<unsigned>(each) % 64];
   return id;

@@ -55,9 +55,7 @@ std::uint32_t parse_iterations(std::string_view text) {
 
 std::string make_scram_nonce() {
   std::array<std::byte, 18> random{};
-  if (const int error = gyre::detail::fill_with_random(random); error != 0) {
-    throw std::system_error(error, std::generic_category(), "gyre::postgres: random numbers");
-  }
+  gyre::detail::require_random(random, "gyre::postgres: random numbers");
   return gyre::detail::encode_base64(random);
 }
 
