@@ -56,9 +56,9 @@ class HttpAuthentication : public server_fixture {
     make();
     on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
     on->use(std::move(authentication));
-    on->get("/", [](request& from) {
-      const auto* const user = from.attachment<authenticated_user>();
-      const auto* const number = from.attachment<session>();
+    on->get("/", [](request& request) {
+      const auto* const user = request.attachment<authenticated_user>();
+      const auto* const number = request.attachment<session>();
       return response::text(user != nullptr     ? user->name
                             : number != nullptr ? std::to_string(number->number)
                                                 : "nobody");
@@ -193,11 +193,11 @@ TEST(HttpAuthenticationOnLoops, NoUserGetsTheResponseOfAnother) {
     if (!number) co_return std::nullopt;
     co_return session{*number};
   }));
-  users.get("/{id}", [](request& from) -> task<response> {
+  users.get("/{id}", [](request& request) -> task<response> {
     co_await gyre::sleep_for(std::chrono::milliseconds{1});
-    co_return response::text(std::to_string(from.attachment<session>()->number) + " " +
-                             std::to_string(from.param<int>("id")) + " " +
-                             std::to_string(from.query<int>("page", 0)));
+    co_return response::text(std::to_string(request.attachment<session>()->number) + " " +
+                             std::to_string(request.param<int>("id")) + " " +
+                             std::to_string(request.query<int>("page", 0)));
   });
   on.start();
   gyre::loop here;

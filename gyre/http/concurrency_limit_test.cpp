@@ -156,8 +156,8 @@ TEST_F(HttpConcurrencyLimit, AClientThatLeavesGivesUpItsPlace) {
 }
 
 TEST_F(HttpConcurrencyLimit, ExemptRequestsAreNotCounted) {
-  serve({.max_running = 1, .max_waiting = 0, .exempts = [](const request& from) {
-           return from.path() == "/quick";
+  serve({.max_running = 1, .max_waiting = 0, .exempts = [](const request& request) {
+           return request.path() == "/quick";
          }});
   send("/slow");
   EXPECT_THAT(answer_to(get("/quick")), StartsWith("HTTP/1.1 200 "));

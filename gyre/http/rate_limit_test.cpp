@@ -85,10 +85,10 @@ TEST_F(HttpRateLimit, TellsClientsApartByAField) {
 }
 
 TEST_F(HttpRateLimit, TellsClientsApartByAFunction) {
-  const auto by_query = [](const request& from) -> std::optional<std::string> {
-    if (from.query_text() == "throw") throw std::runtime_error("no key");
-    if (from.query_text().empty()) return std::nullopt;
-    return std::string(from.query_text());
+  const auto by_query = [](const request& request) -> std::optional<std::string> {
+    if (request.query_text() == "throw") throw std::runtime_error("no key");
+    if (request.query_text().empty()) return std::nullopt;
+    return std::string(request.query_text());
   };
   serve(rate_limit({.tokens = 1, .per = 1h}, by_query));
   EXPECT_THAT(answer_to(get("/?a")), is_allowed);

@@ -58,8 +58,8 @@ class HttpRequestParameters : public server_fixture {
 };
 
 TEST_F(HttpRequestParameters, PathsHaveTypedParameters) {
-  on->get("/users/{id}", [](request& from) {
-    return response::text(std::to_string(from.param<std::uint64_t>("id") + 1));
+  on->get("/users/{id}", [](request& request) {
+    return response::text(std::to_string(request.param<std::uint64_t>("id") + 1));
   });
   on->start();
   EXPECT_THAT(answer_to(get("/users/41")), EndsWith("\r\n\r\n42"));
@@ -81,22 +81,24 @@ TEST_F(HttpRequestParameters, AParameterThatThePatternLacksIsAnErrorOfTheProgram
       reported = failure.what();
     }
   });
-  on->get("/users/{id}",
-          [](request& from) { return response::text(std::to_string(from.param<int>("name"))); });
+  on->get("/users/{id}", [](request& request) {
+    return response::text(std::to_string(request.param<int>("name")));
+  });
   on->start();
   EXPECT_THAT(answer_to(get("/users/7")), StartsWith("HTTP/1.1 500 "));
   EXPECT_THAT(reported, HasSubstr("'name'"));
 }
 
 TEST_F(HttpRequestParameters, QueriesHaveTypedParameters) {
-  on->get("/", [](request& from) {
-    std::string text = std::to_string(from.query<int>("page", 1));
-    text += from.query<bool>("all", false) ? " all" : " some";
-    if (const auto limit = from.query<std::optional<unsigned>>("limit")) {
+  on->get("/", [](request& request) {
+    std::string text = std::to_string(request.query<int>("page", 1));
+    text += request.query<bool>("all", false) ? " all" : " some";
+    if (const auto limit = request.query<std::optional<unsigned>>("limit")) {
       text += " limit " + std::to_string(*limit);
     }
-    for (const int each : from.query<std::vector<int>>("tag")) text += " t" + std::to_string(each);
-    return response::text(text + " " + from.query<std::string>("q"));
+    for (const int each : request.query<std::vector<int>>("tag"))
+      text += " t" + std::to_string(each);
+    return response::text(text + " " + request.query<std::string>("q"));
   });
   on->start();
   EXPECT_THAT(answer_to(get("/?q=a+b%26")), EndsWith("\r\n\r\n1 some a b&"));
@@ -119,9 +121,9 @@ TEST_F(HttpRequestParameters, QueriesHaveTypedParameters) {
 }
 
 TEST_F(HttpRequestParameters, AFallbackMayBeOfAnotherType) {
-  on->get("/", [](request& from) {
-    return response::text(from.query<std::string>("q", "none") + " " +
-                          std::to_string(from.query<std::int64_t>("n", 5)));
+  on->get("/", [](request& request) {
+    return response::text(request.query<std::string>("q", "none") + " " +
+                          std::to_string(request.query<std::int64_t>("n", 5)));
   });
   on->start();
   EXPECT_THAT(answer_to(get("/")), EndsWith("\r\n\r\nnone 5"));
@@ -138,8 +140,8 @@ class HttpJson : public server_fixture {
  protected:
   HttpJson() {
     make();
-    on->post("/", [](request& from) {
-      auto read = from.json<point>();
+    on->post("/", [](request& request) {
+      auto read = request.json<point>();
       ++read.x;
       return response::json(read, status::created);
     });
@@ -207,7 +209,7 @@ TEST_F(HttpRequestParameters, JsonOfAStreamedBodyIsAnErrorOfTheProgram) {
       reported = failure.what();
     }
   });
-  on->post("/", [](request& from) { return response::json(from.json<point>()); },
+  on->post("/", [](request& request) { return response::json(request.json<point>()); },
            {.streamed_body = true});
   on->start();
   EXPECT_THAT(answer_to(post_json("41")), StartsWith("HTTP/1.1 500 "));

@@ -35,15 +35,15 @@ using testing::StartsWith;
 
 // A middleware that adds its name to the response.
 gyre::http::middleware named(std::string name) {
-  return [name = std::move(name)](request& from, next_handler next) -> task<response> {
-    task<response> rest = next.respond(from);
+  return [name = std::move(name)](request& request, next_handler next) -> task<response> {
+    task<response> rest = next.respond(request);
     response result = co_await std::move(rest);
     result.add("Passed", name);
     co_return result;
   };
 }
 
-response say_pattern(request& from) { return response::text(std::string(from.path())); }
+response say_pattern(request& request) { return response::text(std::string(request.path())); }
 
 class HttpRouteGroup : public server_fixture {
  protected:
@@ -128,13 +128,13 @@ TEST_F(HttpRouteGroup, OtherMethodsBelongToAGroupOfThePath) {
 TEST_F(HttpRouteGroup, ParametersOfThePrefixAreForAllHandlersAndMiddleware) {
   std::string tenants;
   route_group tenant = on->group("/t/{tenant}");
-  tenant.use([&](request& from, next_handler next) -> task<response> {
-    tenants += from.param("tenant") + '[' + from.param("*") + "] ";
-    task<response> rest = next(from);
+  tenant.use([&](request& request, next_handler next) -> task<response> {
+    tenants += request.param("tenant") + '[' + request.param("*") + "] ";
+    task<response> rest = next(request);
     co_return co_await std::move(rest);
   });
-  tenant.get("/users/{id}", [](request& from) {
-    return response::text(from.param("tenant") + "/" + from.param("id"));
+  tenant.get("/users/{id}", [](request& request) {
+    return response::text(request.param("tenant") + "/" + request.param("id"));
   });
   on->start();
   EXPECT_THAT(answer_to(get("/t/a%20b/users/7")), EndsWith("\r\n\r\na b/7"));
@@ -157,9 +157,9 @@ TEST_F(HttpRouteGroup, AMiddlewareThatRefusesGuardsUnknownPathsToo) {
 
 TEST_F(HttpRouteGroup, MiddlewareMayReadTheBodyOfARequestWithoutARoute) {
   std::string bodies;
-  on->group("/g").use([&](request& from, next_handler next) -> task<response> {
-    bodies += from.body();
-    task<response> rest = next(from);
+  on->group("/g").use([&](request& request, next_handler next) -> task<response> {
+    bodies += request.body();
+    task<response> rest = next(request);
     co_return co_await std::move(rest);
   });
   on->start();
@@ -168,7 +168,8 @@ TEST_F(HttpRouteGroup, MiddlewareMayReadTheBodyOfARequestWithoutARoute) {
 }
 
 TEST_F(HttpRouteGroup, RoutesForAnyMethodLeaveOthersTheirs) {
-  on->any("/a", [](request& from) { return response::text(std::string(from.method_text())); });
+  on->any("/a",
+          [](request& request) { return response::text(std::string(request.method_text())); });
   on->get("/a", [](request&) { return response::text("own"); });
   on->route({method::put, method::patch}, "/b", say_pattern);
   on->start();
@@ -231,9 +232,9 @@ TEST_F(HttpRouteGroup, RespondPassesOnTheExceptionOfAHandlerWhoseClientHasLeft) 
   int reports = 0;
   bool has_thrown = false;
   on->on_error([&](const request&, std::exception_ptr) { ++reports; });
-  on->use([&](request& from, next_handler next) -> task<response> {
+  on->use([&](request& request, next_handler next) -> task<response> {
     try {
-      task<response> rest = next.respond(from);
+      task<response> rest = next.respond(request);
       co_return co_await std::move(rest);
     } catch (...) {
       has_thrown = true;
@@ -269,21 +270,21 @@ TEST_F(HttpRouteGroup, AttachmentsLiveUntilTheRequestEnds) {
   };
   int alive = 0;
   int alive_in_handler = 0;
-  on->use([&](request& from, next_handler next) -> task<response> {
-    from.attach(counted(alive));
-    std::string& name = from.attach(std::string("Ada"));
-    from.attach(7);
-    from.attach(8);
+  on->use([&](request& request, next_handler next) -> task<response> {
+    request.attach(counted(alive));
+    std::string& name = request.attach(std::string("Ada"));
+    request.attach(7);
+    request.attach(8);
     name += " Lovelace";  // valid although others were attached since
-    task<response> rest = next(from);
+    task<response> rest = next(request);
     co_return co_await std::move(rest);
   });
-  on->get("/", [&](request& from) {
+  on->get("/", [&](request& request) {
     alive_in_handler = alive;
-    const request& same = from;
+    const gyre::http::request& same = request;
     EXPECT_EQ(same.attachment<double>(), nullptr);
     EXPECT_EQ(*same.attachment<int>(), 8);
-    return response::text(*from.attachment<std::string>());
+    return response::text(*request.attachment<std::string>());
   });
   on->start();
   peer client = connect();

@@ -25,16 +25,16 @@ using gyre::testing::allocations;
 class HttpServerAllocation : public testing::Test {
  protected:
   HttpServerAllocation() {
-    server_.get("/function/{name}", [](request& from) {
-      return response::borrowed("text/plain", from.field("User-Agent").value_or("none"));
+    server_.get("/function/{name}", [](request& request) {
+      return response::borrowed("text/plain", request.field("User-Agent").value_or("none"));
     });
     server_.get("/coroutine", [](request&) -> task<response> {
       co_return response::borrowed("text/plain", "Hello, world!");
     });
     server_.post("/echo",
-                 [](request& from) { return response::borrowed("text/plain", from.body()); });
-    server_.group("/typed").get("/{id}", [](request& from) {
-      const bool is_right = from.param<int>("id") == 7 && from.query<double>("x", 0) == 1.5;
+                 [](request& request) { return response::borrowed("text/plain", request.body()); });
+    server_.group("/typed").get("/{id}", [](request& request) {
+      const bool is_right = request.param<int>("id") == 7 && request.query<double>("x", 0) == 1.5;
       return response::borrowed("text/plain", is_right ? "right" : "wrong");
     });
     server_.start();

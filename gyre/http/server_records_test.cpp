@@ -49,11 +49,11 @@ class HttpServerRecords : public server_fixture {
     });
   }
   void tell_client() {
-    on->get("/", [](request& from) {
-      const auto address = from.client_address();
+    on->get("/", [](request& request) {
+      const auto address = request.client_address();
       return response::text((address ? address->to_string() : "nobody") + ' ' +
-                            std::string(from.client_scheme()) + ' ' +
-                            std::string(from.client_host()) + ' ' + std::string(from.host()));
+                            std::string(request.client_scheme()) + ' ' +
+                            std::string(request.client_host()) + ' ' + std::string(request.host()));
     });
   }
 
@@ -86,12 +86,12 @@ TEST_F(HttpServerRecords, ATrustedProxyNamesTheClient) {
 TEST_F(HttpServerRecords, TheClientIsKnownAfterTheConnectionHasEnded) {
   make({.forwarding = {.trusted = {"127.0.0.0/8"}}});
   std::string known;
-  on->get("/", [&](request& from) -> task<response> {
+  on->get("/", [&](request& request) -> task<response> {
     try {
       co_await gyre::sleep_for(1h);
     } catch (const gyre::operation_cancelled&) {
-      EXPECT_EQ(from.connection(), nullptr);
-      known = from.client_address()->to_string() + std::string(from.client_scheme());
+      EXPECT_EQ(request.connection(), nullptr);
+      known = request.client_address()->to_string() + std::string(request.client_scheme());
       throw;
     }
     co_return response();
@@ -129,14 +129,15 @@ std::string id_in(const std::string& answer) {
 
 TEST_F(HttpServerRecords, RequestsHaveNoIdsByDefault) {
   make();
-  on->get("/", [](request& from) { return response::text('<' + std::string(from.id()) + '>'); });
+  on->get("/",
+          [](request& request) { return response::text('<' + std::string(request.id()) + '>'); });
   on->start();
   EXPECT_THAT(answer_to(get("/", "X-Request-Id: a\r\n")), EndsWith("\r\n\r\n<>"));
 }
 
 TEST_F(HttpServerRecords, EachRequestGetsAnIdOfItsOwn) {
   make({.request_ids = {.field = "X-Request-Id"}});
-  on->get("/", [](request& from) { return response::text(std::string(from.id())); });
+  on->get("/", [](request& request) { return response::text(std::string(request.id())); });
   on->get("/none", [](request&) -> response { throw std::runtime_error("none"); });
   on->on_error([](const request&, const std::exception_ptr&) {});
   on->start();
@@ -160,7 +161,7 @@ TEST_F(HttpServerRecords, EachRequestGetsAnIdOfItsOwn) {
 TEST_F(HttpServerRecords, TakesAValidIdFromATrustedProxy) {
   make({.forwarding = {.trusted = {"127.0.0.1"}},
         .request_ids = {.field = "X-Request-Id", .max_size = 9}});
-  on->get("/", [](request& from) { return response::text(std::string(from.id())); });
+  on->get("/", [](request& request) { return response::text(std::string(request.id())); });
   on->get("/own", [](request&) { return response::text("").set("x-request-id", "own"); });
   on->start();
   for (const std::string id : {"a", "A-z_0.~/+", "=:@"}) {

@@ -36,8 +36,8 @@ class HttpWebsocketAllocation : public testing::Test {
   std::size_t allocations_for(std::size_t size, bool compresses) {
     const websocket_options options{.compression = {.enabled = compresses}};
     server_.emplace(loop_, gyre::net::endpoint(gyre::net::ip_address::loopback_v4(), 0));
-    server_->get("/", [options](const gyre::http::request& from) {
-      return gyre::http::accept_websocket(from, echo, options);
+    server_->get("/", [options](const gyre::http::request& request) {
+      return gyre::http::accept_websocket(request, echo, options);
     });
     server_->start();
     const std::size_t count = gyre::sync_wait(loop_, talk(size, options));

@@ -52,8 +52,8 @@ class HttpWebsocketServer : public gyre::http::test::server_fixture {
 
   void serve(handler serving, websocket_options options = {}) {
     make();
-    on->get("/", [serving = std::move(serving), options](const request& from) {
-      return gyre::http::accept_websocket(from, serving, options);
+    on->get("/", [serving = std::move(serving), options](const request& request) {
+      return gyre::http::accept_websocket(request, serving, options);
     });
     on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
     on->start();
@@ -151,7 +151,7 @@ TEST_F(HttpWebsocketServer, RefusesOtherRequests) {
 
 TEST_F(HttpWebsocketServer, RefusesOtherMethods) {
   make();
-  on->post("/", [](const request& from) { return gyre::http::accept_websocket(from, echo); });
+  on->post("/", [](const request& request) { return gyre::http::accept_websocket(request, echo); });
   on->start();
   EXPECT_THAT(answer_to("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n" +
                         std::string(websocket_fields) + "\r\n"),

@@ -83,8 +83,8 @@ class HttpWebsocket : public testing::Test {
   void serve(handler serving, websocket_options options = {},
              gyre::http::server_options server_settings = {}) {
     on.emplace(loop, any_port(), server_settings);
-    on->get("/chat", [serving = std::move(serving), options](const gyre::http::request& from) {
-      return gyre::http::accept_websocket(from, serving, options);
+    on->get("/chat", [serving = std::move(serving), options](const gyre::http::request& request) {
+      return gyre::http::accept_websocket(request, serving, options);
     });
     on->on_error([this](const gyre::http::request&, const std::exception_ptr&) { ++errors; });
     on->start();

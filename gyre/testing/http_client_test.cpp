@@ -69,9 +69,9 @@ class HttpClient : public testing::Test {
 };
 
 TEST_F(HttpClient, ReadsTheResponsesOfRoutes) {
-  server.get("/users/{id}", [](request& asked) {
-    return response::text("user " + asked.param("id") + " of page " +
-                          std::string(asked.query().get("page").value_or("none")))
+  server.get("/users/{id}", [](request& request) {
+    return response::text("user " + request.param("id") + " of page " +
+                          std::string(request.query().get("page").value_or("none")))
         .set("X-Kind", "user");
   });
   const client_response answer = client().get("/users/7?page=2");
@@ -84,19 +84,19 @@ TEST_F(HttpClient, ReadsTheResponsesOfRoutes) {
 }
 
 TEST_F(HttpClient, SendsFieldsAndBodies) {
-  server.post("/echo", [](request& asked) {
-    return response::text(std::string(asked.body()) +
-                          std::string(asked.field("X-Mark").value_or("?")));
+  server.post("/echo", [](request& request) {
+    return response::text(std::string(request.body()) +
+                          std::string(request.field("X-Mark").value_or("?")));
   });
-  auto asked = client().request(method::post, "/echo").set_body("text/plain", "body ");
-  asked.set("X-Mark", "marked");
-  EXPECT_EQ(client().send(std::move(asked)).body(), "body marked");
+  auto request = client().request(method::post, "/echo").set_body("text/plain", "body ");
+  request.set("X-Mark", "marked");
+  EXPECT_EQ(client().send(std::move(request)).body(), "body marked");
   EXPECT_EQ(client().get("http://other.example/echo").status(), status::method_not_allowed);
 }
 
 TEST_F(HttpClient, TheHandlerSeesTheAddressOfTheClient) {
-  server.get("/", [](request& asked) {
-    return response::text(asked.peer_endpoint().to_string() + " " + std::string(asked.host()));
+  server.get("/", [](request& request) {
+    return response::text(request.peer_endpoint().to_string() + " " + std::string(request.host()));
   });
   EXPECT_THAT(std::string(client({.origin = "http://shop.example:81",
                                   .address = gyre::net::ip_address("2001:db8::7")})
@@ -133,9 +133,9 @@ TEST_F(HttpClient, AHandlerThatNeverRespondsIsAnError) {
 
 TEST_F(HttpClient, RequestsAreInProgressAtTheSameTime) {
   gyre::manual_reset_event released;
-  server.get("/wait/{id}", [&](request& asked) -> task<response> {
+  server.get("/wait/{id}", [&](request& request) -> task<response> {
     co_await released.wait();
-    co_return response::text(asked.param("id"));
+    co_return response::text(request.param("id"));
   });
   http_exchange one = client().start("/wait/1");
   http_exchange other = client().start("/wait/2");
@@ -175,19 +175,20 @@ TEST_F(HttpClient, AStreamedResponseIsReadInPiecesWithItsTrailers) {
 
 TEST_F(HttpClient, AStreamedRequestWaitsForItsReader) {
   std::size_t received = 0;
-  server.route(method::put, "/upload",
-               [&](request& asked) -> task<response> {
-                 for (;;) {
-                   auto reading = asked.next_chunk();
-                   const auto piece = co_await std::move(reading);
-                   if (!piece) break;
-                   received += piece->size();
-                   co_await gyre::sleep_for(1s);
-                 }
-                 co_return response::text(std::to_string(received) + " " +
-                                          std::string(asked.trailers().get("X-Sum").value_or("?")));
-               },
-               {.streamed_body = true});
+  server.route(
+      method::put, "/upload",
+      [&](request& request) -> task<response> {
+        for (;;) {
+          auto reading = request.next_chunk();
+          const auto piece = co_await std::move(reading);
+          if (!piece) break;
+          received += piece->size();
+          co_await gyre::sleep_for(1s);
+        }
+        co_return response::text(std::to_string(received) + " " +
+                                 std::string(request.trailers().get("X-Sum").value_or("?")));
+      },
+      {.streamed_body = true});
   auto upload = client().request(method::put, "/upload");
   upload.set_stream("text/plain", [](gyre::http::request_body_writer& body) -> task<> {
     const std::string piece(64 << 10, 'x');
@@ -198,8 +199,8 @@ TEST_F(HttpClient, AStreamedRequestWaitsForItsReader) {
 }
 
 TEST_F(HttpClient, EventsAreReadOneByOne) {
-  server.get("/ticks", [](request& asked) {
-    const std::string last(gyre::http::last_event_id(asked).value_or("0"));
+  server.get("/ticks", [](request& request) {
+    const std::string last(gyre::http::last_event_id(request).value_or("0"));
     return gyre::http::event_stream([last](gyre::http::event_writer& events) -> task<> {
       for (int i = std::stoi(last) + 1; i <= 3; ++i) {
         co_await gyre::sleep_for(1h);
@@ -347,8 +348,8 @@ TEST_F(HttpClient, AServerOverTlsIsAskedOverTls) {
       {.certificates = {{.chain = gyre::tls::pem::text(own.certificate),
                          .key = gyre::tls::pem::text(own.key)}}}));
   gyre::http::server secure(world.loop, options);
-  secure.get("/", [](request& asked) {
-    return response::text(asked.peer_endpoint().address().to_string());
+  secure.get("/", [](request& request) {
+    return response::text(request.peer_endpoint().address().to_string());
   });
   http_client_options settings{.origin = "https://localhost"};
   settings.client.tls = gyre::tls::tls_context::client(
@@ -368,7 +369,7 @@ TEST_F(HttpClient, AResponderMayAnswerFromAnotherThread) {
 }
 
 TEST_F(HttpClient, ManyCoroutinesShareTheClient) {
-  server.get("/{id}", [](request& asked) { return response::text(asked.param("id")); });
+  server.get("/{id}", [](request& request) { return response::text(request.param("id")); });
   const auto ask = [](gyre::http::client& shared, int number) -> task<int> {
     const client_response answer =
         co_await shared.get("http://localhost/" + std::to_string(number));
@@ -382,8 +383,8 @@ TEST_F(HttpClient, ManyCoroutinesShareTheClient) {
 }
 
 TEST_F(HttpClient, FurtherClientsHaveTheirOwnConnections) {
-  server.get("/", [](request& asked) {
-    return response::text(std::to_string(asked.peer_endpoint().port()));
+  server.get("/", [](request& request) {
+    return response::text(std::to_string(request.peer_endpoint().port()));
   });
   gyre::http::client other(world.loop, client().options());
   const client_response first = client().get("/");
@@ -422,9 +423,9 @@ TEST_F(HttpClient, UpgradedConnectionsTalkBothWays) {
 
 TEST_F(HttpClient, TheStopOfAServerIsTested) {
   bool is_stopping = false;
-  server.get("/wait", [&](request& asked) -> task<response> {
+  server.get("/wait", [&](request& request) -> task<response> {
     co_await gyre::sleep_for(3s);
-    is_stopping = asked.server_stop_token().stop_requested();
+    is_stopping = request.server_stop_token().stop_requested();
     co_return response::text("done");
   });
   http_exchange waiting = client().start("/wait");

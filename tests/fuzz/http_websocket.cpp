@@ -44,19 +44,19 @@ std::string without_rest(const std::string& events, receiving mode) {
   return events.substr(0, end == std::string::npos ? 0 : end + 1);
 }
 
-std::string receive(std::span<const std::byte> input, std::size_t size, const setting& with) {
-  websocket_session session(with.role, websocket_limits{.message = max_message, .frame = 100'000},
-                            {}, with.deflate);
+std::string receive(std::span<const std::byte> input, std::size_t size, const setting& setup) {
+  websocket_session session(setup.role, websocket_limits{.message = max_message, .frame = 100'000},
+                            {}, setup.deflate);
   std::string events;
   gyre::io::buffer output;
   while (!input.empty()) {
     auto piece = input.first(std::min(size, input.size()));
     input = input.subspan(piece.size());
     for (bool goes_on = true; goes_on;) {
-      switch (session.next(piece, with.mode)) {
+      switch (session.next(piece, setup.mode)) {
         case event::message: {
           const auto message = session.data();
-          if (with.mode == receiving::messages) {
+          if (setup.mode == receiving::messages) {
             require(message.bytes.size() <= max_message);
             require(!message.is_text() || is_utf8(message.bytes));
           }
@@ -71,10 +71,10 @@ std::string receive(std::span<const std::byte> input, std::size_t size, const se
           break;
         case event::closed:
           require(session.has_sent_close());
-          return without_rest(events, with.mode) + "closed";
+          return without_rest(events, setup.mode) + "closed";
         case event::failed:
           require(session.has_sent_close());
-          return without_rest(events, with.mode) + "failed" +
+          return without_rest(events, setup.mode) + "failed" +
                  std::to_string(static_cast<int>(session.error()));
       }
     }
@@ -118,23 +118,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   decisions choices(data, size);
   const unsigned first = choices.byte();
   const unsigned second = choices.byte();
-  setting with{.role = first % 2 == 0 ? websocket_role::server : websocket_role::client,
-               .mode = first % 4 < 2 ? receiving::messages : receiving::pieces,
-               .deflate = {}};
+  setting setup{.role = first % 2 == 0 ? websocket_role::server : websocket_role::client,
+                .mode = first % 4 < 2 ? receiving::messages : receiving::pieces,
+                .deflate = {}};
   const bool keeps = first % 16 < 8;
   const unsigned bits = 8 + second % 8;
   if (first % 8 >= 4) {
-    with.deflate = deflate_agreement{.window_bits = bits,
-                                     .peer_window_bits = bits,
-                                     .keeps_context = keeps,
-                                     .keeps_peer_context = keeps};
+    setup.deflate = deflate_agreement{.window_bits = bits,
+                                      .peer_window_bits = bits,
+                                      .keeps_context = keeps,
+                                      .keeps_peer_context = keeps};
   }
   if (second >= 128) {
-    exchange(choices, with.deflate, with.deflate, with.role);
+    exchange(choices, setup.deflate, setup.deflate, setup.role);
     return 0;
   }
   const std::size_t cut = 1 + choices.byte() % 32;
   const auto input = std::as_bytes(std::span(data, size)).subspan(std::min<std::size_t>(size, 3));
-  require(receive(input, size + 1, with) == receive(input, cut, with));
+  require(receive(input, size + 1, setup) == receive(input, cut, setup));
   return 0;
 }

@@ -56,8 +56,8 @@ std::string find_user(std::uint64_t id, int page) {
   return "user " + std::to_string(id) + ", page " + std::to_string(page);
 }
 
-gyre::task<std::string> ask(gyre::net::endpoint at, std::string path, std::string fields = "") {
-  auto connecting = gyre::net::connect(std::move(at));
+gyre::task<std::string> ask(gyre::net::endpoint server, std::string path, std::string fields = "") {
+  auto connecting = gyre::net::connect(std::move(server));
   gyre::net::tcp_stream peer = co_await std::move(connecting);
   co_await peer.write_all("GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + fields +
                           "\r\n");

@@ -63,8 +63,8 @@ struct result {
   std::size_t consumed = 0;  // bytes up to a failure
 };
 
-result run_in_pieces(std::string_view input, std::size_t size, const setting& with) {
-  websocket_session session(with.role, with.limits, {}, with.deflate);
+result run_in_pieces(std::string_view input, std::size_t size, const setting& setup) {
+  websocket_session session(setup.role, setup.limits, {}, setup.deflate);
   result found;
   gyre::io::buffer output;
   bool was_last = true;
@@ -73,7 +73,7 @@ result run_in_pieces(std::string_view input, std::size_t size, const setting& wi
     input.remove_prefix(piece.size());
     auto rest = bytes_of(piece);
     for (bool wants_input = false; !wants_input;) {
-      switch (session.next(rest, with.mode)) {
+      switch (session.next(rest, setup.mode)) {
         case event::wants_input: wants_input = true; break;
         case event::message: {
           const auto data = session.data();
@@ -103,16 +103,16 @@ result run_in_pieces(std::string_view input, std::size_t size, const setting& wi
   return found;
 }
 
-result run(std::string_view input, const setting& with = {}) {
-  result whole = run_in_pieces(input, input.size(), with);
-  result by_bytes = run_in_pieces(input, 1, with);
+result run(std::string_view input, const setting& setup = {}) {
+  result whole = run_in_pieces(input, input.size(), setup);
+  result by_bytes = run_in_pieces(input, 1, setup);
   EXPECT_EQ(whole.events, by_bytes.events);
   // A client masks each frame by another key.
-  EXPECT_TRUE(whole.output == by_bytes.output || with.role == websocket_role::client);
+  EXPECT_TRUE(whole.output == by_bytes.output || setup.role == websocket_role::client);
   return by_bytes;
 }
-std::string events_of(std::string_view input, const setting& with = {}) {
-  return run(input, with).events;
+std::string events_of(std::string_view input, const setting& setup = {}) {
+  return run(input, setup).events;
 }
 std::string failure(websocket_errc code) {
   return "failed " + std::to_string(static_cast<int>(code));
@@ -205,11 +205,11 @@ TEST(WebsocketSession, RefusesReservedBits) {
                 "text:ok;" + failure(websocket_errc::bad_frame));
     }
   }
-  const setting with{.deflate = deflate_agreement{}};
+  const setting setup{.deflate = deflate_agreement{}};
   for (const unsigned first : std::vector<unsigned>{0xe1, 0xd1, 0xc8, 0xc9, 0xca}) {
-    EXPECT_EQ(events_of(frame(first, ""), with), failure(websocket_errc::bad_frame));
+    EXPECT_EQ(events_of(frame(first, ""), setup), failure(websocket_errc::bad_frame));
   }
-  EXPECT_EQ(events_of(frame(1, "a") + frame(fin | 0x40, ""), with),
+  EXPECT_EQ(events_of(frame(1, "a") + frame(fin | 0x40, ""), setup),
             failure(websocket_errc::bad_frame));
 }
 
@@ -260,11 +260,11 @@ TEST(WebsocketSession, RefusesFragmentsInAWrongOrder) {
 }
 
 TEST(WebsocketSession, ReceivesPiecesAsTheyCome) {
-  const setting with{.limits = {.message = 4}, .mode = receiving::pieces};
+  const setting setup{.limits = {.message = 4}, .mode = receiving::pieces};
   EXPECT_EQ(
-      events_of(frame(1, "half ") + ping("") + frame(fin, "whole") + binary("") + text("x"), with),
+      events_of(frame(1, "half ") + ping("") + frame(fin, "whole") + binary("") + text("x"), setup),
       "text:half whole;binary:;text:x;");
-  websocket_session session(websocket_role::server, with.limits, {}, {});
+  websocket_session session(websocket_role::server, setup.limits, {}, {});
   const std::string longer = binary(std::string(100'000, 'x'));
   auto rest = bytes_of(longer);
   EXPECT_EQ(session.next(rest, receiving::pieces), event::message);
@@ -277,21 +277,21 @@ TEST(WebsocketSession, ReceivesPiecesAsTheyCome) {
 }
 
 TEST(WebsocketSession, LimitsFramesAndMessages) {
-  const setting with{.limits = {.message = 10, .frame = 8}};
+  const setting setup{.limits = {.message = 10, .frame = 8}};
   const std::string wrong = failure(websocket_errc::too_large);
-  EXPECT_EQ(events_of(text("12345678"), with), "text:12345678;");
-  EXPECT_EQ(events_of(frame(1, "12345678") + frame(fin, "90"), with), "text:1234567890;");
-  EXPECT_EQ(events_of(frame(1, "12345678") + frame(fin, "90a"), with), wrong);
-  EXPECT_EQ(events_of(text("123456789"), with), wrong);
+  EXPECT_EQ(events_of(text("12345678"), setup), "text:12345678;");
+  EXPECT_EQ(events_of(frame(1, "12345678") + frame(fin, "90"), setup), "text:1234567890;");
+  EXPECT_EQ(events_of(frame(1, "12345678") + frame(fin, "90a"), setup), wrong);
+  EXPECT_EQ(events_of(text("123456789"), setup), wrong);
   // At the header, before a byte of the payload has come.
-  EXPECT_EQ(events_of(binary("123456789").substr(0, 6), with), wrong);
-  EXPECT_EQ(events_of(frame(1, "12345678") + frame(0, "90a").substr(0, 6), with), wrong);
+  EXPECT_EQ(events_of(binary("123456789").substr(0, 6), setup), wrong);
+  EXPECT_EQ(events_of(frame(1, "12345678") + frame(0, "90a").substr(0, 6), setup), wrong);
 }
 
 // The memory of an unfinished message is at most twice its bytes, and a page.
 TEST(WebsocketSession, HoldsNoMoreForTinyFragments) {
-  const setting with{.limits = {.message = 100'000}};
-  websocket_session session(with.role, with.limits, {}, {});
+  const setting setup{.limits = {.message = 100'000}};
+  websocket_session session(setup.role, setup.limits, {}, {});
   std::string fragments = frame(2, "x");
   for (int i = 1; i < 100'000; ++i) fragments += frame(0, "x");
   for (int i = 0; i < 100'000; ++i) fragments += frame(0, "");
@@ -494,12 +494,12 @@ std::string packed_zeros(std::size_t size) {
 TEST(WebsocketSession, StopsUnpackingAtTheLimit) {
   const std::string bomb = packed_zeros(std::size_t{64} << 20);
   EXPECT_LT(bomb.size(), 100'000u);
-  setting with = compressed();
-  with.limits.message = 100'000;
-  EXPECT_EQ(events_of(bomb, with), failure(websocket_errc::too_large));
-  EXPECT_LT(run(bomb, with).consumed, 1000u);
-  with.mode = receiving::pieces;
-  websocket_session session(with.role, with.limits, {}, with.deflate);
+  setting setup = compressed();
+  setup.limits.message = 100'000;
+  EXPECT_EQ(events_of(bomb, setup), failure(websocket_errc::too_large));
+  EXPECT_LT(run(bomb, setup).consumed, 1000u);
+  setup.mode = receiving::pieces;
+  websocket_session session(setup.role, setup.limits, {}, setup.deflate);
   auto rest = bytes_of(bomb);
   std::size_t size = 0;
   do {
@@ -508,12 +508,12 @@ TEST(WebsocketSession, StopsUnpackingAtTheLimit) {
     size += session.data().bytes.size();
   } while (!session.data().is_last);
   EXPECT_EQ(size, std::size_t{64} << 20);
-  with.mode = receiving::messages;
-  with.limits.message = 5;
+  setup.mode = receiving::messages;
+  setup.limits.message = 5;
   const std::string hello("\xf2\x48\xcd\xc9\xc9\x07\x00", 7);
-  EXPECT_EQ(events_of(frame(0xc1, hello), with), "text:Hello;");
-  with.limits.message = 4;
-  EXPECT_EQ(events_of(frame(0xc1, hello), with), failure(websocket_errc::too_large));
+  EXPECT_EQ(events_of(frame(0xc1, hello), setup), "text:Hello;");
+  setup.limits.message = 4;
+  EXPECT_EQ(events_of(frame(0xc1, hello), setup), failure(websocket_errc::too_large));
 }
 
 TEST(WebsocketSession, RefusesMalformedCompression) {
