@@ -8,8 +8,10 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace gyre::http {
 namespace {
@@ -53,28 +55,15 @@ std::string seconds_of(std::chrono::nanoseconds length) {
   return text_of(std::chrono::duration<double>(length).count());
 }
 
-// Returns the labels in the order of their names, so that two sets can be compared. The separators
+// Returns a text that equal sets of labels share, which are sorted by their names. The separators
 // occur in no name, and a length precedes each value.
-std::string label_set_of(std::initializer_list<metric_label> labels) {
-  std::vector<metric_label> sorted(labels);
-  std::ranges::sort(sorted, {}, &metric_label::name);
+std::string label_set_of(std::span<const metric_label> sorted_labels) {
   std::string text;
-  for (const metric_label& each : sorted) {
+  for (const metric_label& each : sorted_labels) {
     text.append(each.name).append("=").append(std::to_string(each.value.size())).append(":");
     text.append(each.value);
   }
   return text;
-}
-
-bool has_repeated_name(std::initializer_list<metric_label> labels) {
-  for (const metric_label* each = labels.begin(); each != labels.end(); ++each) {
-    if (std::find_if(labels.begin(), each, [&](const metric_label& earlier) {
-          return earlier.name == each->name;
-        }) != each) {
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -142,8 +131,12 @@ void metrics_text::begin(std::string_view name, std::string_view help, kind type
   for (const metric_label& label : labels) {
     if (!is_label_name(label.name)) refuse("a label has no valid name in the metric");
   }
-  if (has_repeated_name(labels)) refuse("a label is named twice in the metric");
-  std::string label_set = label_set_of(labels);
+  std::vector<metric_label> sorted_labels(labels);
+  std::ranges::sort(sorted_labels, {}, &metric_label::name);
+  if (std::ranges::adjacent_find(sorted_labels, {}, &metric_label::name) != sorted_labels.end()) {
+    refuse("a label is named twice in the metric");
+  }
+  std::string label_set = label_set_of(sorted_labels);
   if (last_name_ == name) {
     if (last_kind_ != type) refuse("samples of different types have the name");
     if (!last_label_sets_.insert(std::move(label_set)).second) {
