@@ -10,6 +10,7 @@
 #include <gyre/task/with_timeout.hpp>
 
 #include <atomic>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -29,7 +30,7 @@ struct concurrency_limit::state {
   gyre::detail::atomic<std::uint64_t> expired{0};
 };
 
-// The right of one request to run.
+// A slot is the right of one request to run.
 class concurrency_limit::slot {
  public:
   slot(std::shared_ptr<state> shared, semaphore_permit permit) noexcept
@@ -48,7 +49,7 @@ class concurrency_limit::slot {
   semaphore_permit permit_;  // after shared_: released before the semaphore is destroyed
 };
 
-// A place in the queue, if there was one.
+// A waiting_place is the place of a request in the queue, unless the queue was full.
 class concurrency_limit::waiting_place {
  public:
   explicit waiting_place(state& shared) noexcept : shared_(shared) {
@@ -83,27 +84,26 @@ task<response> concurrency_limit::operator()(request& request, next_handler next
 
 task<response> concurrency_limit::run(std::shared_ptr<state> shared, request& request,
                                       next_handler next) {
-  semaphore_permit permit;
+  std::optional<semaphore_permit> permit;
   if (shared->permits.try_acquire()) {
-    permit = semaphore_permit(shared->permits, 1);
+    permit.emplace(shared->permits, 1);
+  } else if (const waiting_place place(*shared); !place.is_granted()) {
+    shared->refused.fetch_add(1, std::memory_order_relaxed);
   } else {
-    const duration retry_after = shared->options.retry_after;
-    const waiting_place place(*shared);
-    if (!place.is_granted()) {
-      shared->refused.fetch_add(1, std::memory_order_relaxed);
-      task<response> refusing = detail::retry_later(status::service_unavailable, retry_after);
-      co_return co_await std::move(refusing);
-    }
     auto waiting = as_expected(with_timeout(shared->permits.permit(), shared->options.max_wait));
     auto acquired = co_await std::move(waiting);
-    if (!acquired) {
+    if (acquired) {
+      permit = std::move(*acquired);
+    } else {
       shared->expired.fetch_add(1, std::memory_order_relaxed);
-      task<response> refusing = detail::retry_later(status::service_unavailable, retry_after);
-      co_return co_await std::move(refusing);
     }
-    permit = std::move(*acquired);
   }
-  slot running(shared, std::move(permit));
+  if (!permit) {
+    task<response> refusing =
+        detail::retry_later(status::service_unavailable, shared->options.retry_after);
+    co_return co_await std::move(refusing);
+  }
+  slot running(shared, *std::move(permit));
   task<response> rest = next(request);
   response result = co_await std::move(rest);
   if (detail::body_access::is_stream(result)) {
