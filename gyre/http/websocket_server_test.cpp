@@ -58,6 +58,17 @@ class HttpWebsocketServer : public gyre::http::test::server_fixture {
     on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
     on->start();
   }
+  // Serves sockets whose messages are dropped, and collects the errors of their receives.
+  void serve_dropping(std::vector<std::error_code>& failures) {
+    serve([&failures](websocket& socket) -> task<> {
+      try {
+        while (auto message = co_await socket.receive()) {
+        }
+      } catch (const std::system_error& error) {
+        failures.push_back(error.code());
+      }
+    });
+  }
   // Opens a WebSocket, and drops the head of the response.
   peer open(std::string_view more = "") {
     peer client = connect();
@@ -66,7 +77,7 @@ class HttpWebsocketServer : public gyre::http::test::server_fixture {
     EXPECT_THAT(head, StartsWith("HTTP/1.1 101 "));
     return client;
   }
-  // The bytes that come after the head.
+  // Receives at least `size` bytes after the head of the response, unless the connection ends.
   std::string receive(peer& client, std::size_t size) {
     virtual_time.turn_until([&] {
       client.receive();
@@ -325,14 +336,7 @@ TEST_F(HttpWebsocketServer, FailsForPeersThatBreakTheProtocol) {
 
 TEST_F(HttpWebsocketServer, KeepsAPeerAliveAndNoticesItsSilence) {
   std::vector<std::error_code> failures;
-  serve([&](websocket& socket) -> task<> {
-    try {
-      while (auto message = co_await socket.receive()) {
-      }
-    } catch (const std::system_error& error) {
-      failures.push_back(error.code());
-    }
-  });
+  serve_dropping(failures);
   peer client = open();
   for (int i = 0; i < 3; ++i) {
     virtual_time.settle();
@@ -355,14 +359,7 @@ TEST_F(HttpWebsocketServer, KeepsAPeerAliveAndNoticesItsSilence) {
 
 TEST_F(HttpWebsocketServer, LimitsTheTimeOfAMessage) {
   std::vector<std::error_code> failures;
-  serve([&](websocket& socket) -> task<> {
-    try {
-      while (auto message = co_await socket.receive()) {
-      }
-    } catch (const std::system_error& error) {
-      failures.push_back(error.code());
-    }
-  });
+  serve_dropping(failures);
   for (const std::string& part :
        {frame(1, "a part"), frame(fin | 1, "cut").substr(0, 7), std::string("\x81")}) {
     peer client = open();
