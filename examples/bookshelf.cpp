@@ -67,7 +67,7 @@ void from_json(const nlohmann::json& tree, book& value) {
   tree.at("year").get_to(value.year);
 }
 
-// The books of all loops.
+// The bookshelf holds the books, and the handlers on all loops share it.
 class bookshelf {
  public:
   book add(book added) {

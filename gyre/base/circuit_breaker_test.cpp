@@ -165,7 +165,7 @@ TEST_F(CircuitBreaker, RefusesOptionsOutOfRange) {
   refuses({.open_time = 0s});
 }
 
-// The longest times must not overflow.
+// The sum of a time and the longest window or open_time must not overflow.
 TEST_F(CircuitBreaker, TakesTheLongestTimes) {
   circuit_breaker longest(
       {.min_calls = 1, .window = gyre::duration::max(), .open_time = gyre::duration::max()});

@@ -113,7 +113,7 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     try {
       spawn(target_, run(shared_from_this()), {.name = "http::access_log_writer"});
     } catch (...) {
-      // The next line tries again.
+      // The call could not be spawned: the next line spawns one.
       state_.store(state::idle, std::memory_order_release);
       throw;
     }

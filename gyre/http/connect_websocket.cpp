@@ -100,7 +100,7 @@ client_request make_request(std::string_view text, const websocket_options& opti
   return request;
 }
 
-// One handshake of a client.
+// A client_handshake is the handshake of one call of connect_websocket().
 class client_handshake {
  public:
   client_handshake(event_loop& loop, client_options connecting, websocket_options options,

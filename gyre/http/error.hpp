@@ -44,7 +44,7 @@ enum class errc {
   needs_tls,           ///< an https URL with a tls context that is for servers
   // Errors of servers, added after the errors of clients.
   misdirected,  ///< a request for a host that the server does not answer for [421]
-  // Further errors of clients.
+  // The errors of clients that were added later.
   circuit_open,  ///< a request that the client's circuit breaker has refused
   hedge_denied,  ///< an additional attempt that was not sent; seen only within a client
 };

@@ -17,7 +17,7 @@ std::string sentence(std::string_view beginning, std::string_view detail) {
   std::size_t size = detail.size();
   if (size > max_detail) {
     size = max_detail;
-    // Do not cut a character of UTF-8.
+    // The text ends before a character of UTF-8 that does not fit as a whole.
     while (size != 0 && (static_cast<unsigned char>(detail[size]) & 0xc0U) == 0x80U) --size;
   }
   for (const char each : detail.substr(0, size)) {

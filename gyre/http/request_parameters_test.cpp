@@ -180,7 +180,7 @@ TEST_F(HttpJson, OtherTextsAreAnsweredBy400And422) {
               AllOf(StartsWith("HTTP/1.1 422 "),
                     EndsWith("\r\n\r\nThe JSON of the body is not of the expected form: x is no "
                              "integer.\n")));
-  // Exceptions of the library.
+  // For these bodies the JSON library throws an exception of its own.
   for (const char* body : {"", "abc", "99999999999999999999"}) {
     EXPECT_THAT(answer_to(post_json(body)),
                 AllOf(StartsWith("HTTP/1.1 400 "), EndsWith("\r\n\r\nThe body is not JSON.\n")));

@@ -26,7 +26,7 @@ enum class websocket_errc {
   silent_peer,      ///< the peer has not replied to a ping in time; the connection is broken
   ended,            ///< the connection ended without a Close frame
   closed,           ///< a message was to be sent after this side had begun to close
-  // Errors of the handshake of clients.
+  // A client's handshake has failed with one of these.
   refused,        ///< the server has responded with another status than 101
   bad_handshake,  ///< the server's 101 breaks the protocol, or selects what was not offered
 };

@@ -102,7 +102,7 @@ extern "C" int io_uring_submit_and_wait_timeout(io_uring* ring, io_uring_cqe** f
 namespace uring_urgent_data_test {
 namespace {
 
-// Counts the bytes that come.
+// A counting_receive counts the bytes that its handle receives.
 struct counting_receive : gyre::io::receive_request {
   explicit counting_receive(gyre::io::handle& source)
       : receive_request(source, &count_bytes, gyre::io::repeat::until_cancelled) {}

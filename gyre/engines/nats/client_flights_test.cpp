@@ -89,7 +89,7 @@ struct NatsFlights : testing::Test {
       const message reply = co_await test.bus.request("service", body);
       ++test.replies;
     } catch (const std::system_error&) {
-      // The client is closed.
+      // A call that waits when its client is closed fails.
     }
   }
   static task<> write(tcp_stream& sink, std::string text) { co_await sink.write_all(text); }

@@ -129,7 +129,7 @@ TEST_F(PostgresBatch, GivesTheResultOfEachStatement) {
     EXPECT_EQ(none.get(), std::nullopt);
     EXPECT_THAT(empty.take(), SizeIs(0));
     EXPECT_EQ(co_await count(db), 3);
-    // The connection was given back.
+    // The batch has given its connection back to the client.
     EXPECT_EQ(db.metrics().idle, 1U);
 
     work.clear();
@@ -355,7 +355,7 @@ TEST_F(PostgresBatch, AStopInTheMiddleUndoesAll) {
     client db = test.connect();
     co_await make_table(db);
     session own = co_await db.acquire_session();
-    // The second one has sent parts.
+    // The stop comes before anything is sent, and after parts of the batch were sent.
     for (const int waiting : {10, 20'000}) {
       pause middle(waiting);
       auto inserting = gyre::when_any(own.execute_many(insert, items_with(30'000, middle)),

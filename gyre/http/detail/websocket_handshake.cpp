@@ -180,7 +180,7 @@ bool is_websocket_key(std::string_view key) {
 }
 
 std::string accept_key_of(std::string_view key) {
-  // RFC 6455, 1.3.
+  // The text after the key is the GUID of RFC 6455, 1.3.
   const std::string text = std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
   std::array<unsigned char, 20> digest;
   if (EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha1(), nullptr) != 1) {

@@ -56,7 +56,7 @@ struct setting {
   receiving mode = receiving::messages;
 };
 
-// The events of a session, and its output.
+// A result holds the events of a session, and its output.
 struct result {
   std::string events;
   std::string output;
