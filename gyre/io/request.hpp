@@ -239,14 +239,18 @@ class shared_receive_request : public request {
  public:
   using function = void (*)(handle& source, result);
 
-  explicit shared_receive_request(function callback) noexcept
-      : request(request_kind::receive_shared, true), callback_(callback) {}
+  /// `max_size`: the bytes of one receive, at most. A buffer of io_uring's kernel may be larger.
+  shared_receive_request(function callback, std::size_t max_size) noexcept
+      : request(request_kind::receive_shared, true), callback_(callback), max_size_(max_size) {}
+
+  std::size_t max_size() const noexcept { return max_size_; }
 
   /// For the backend: calls the callback.
   void complete(handle& source, result outcome) { callback_(source, outcome); }
 
  private:
   function callback_;
+  std::size_t max_size_;
 };
 
 namespace detail {

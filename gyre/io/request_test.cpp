@@ -218,10 +218,12 @@ TEST_F(Request, HandlesShareAReceiveRequest) {
   static receive_memory* memory = nullptr;
   arrivals.clear();
   memory = &here->io().memory();
-  shared_receive_request receiving([](handle& source, result outcome) {
-    ASSERT_TRUE(outcome.ok());
-    arrivals.emplace_back(&source, text_of(memory->arrived()));
-  });
+  shared_receive_request receiving(
+      [](handle& source, result outcome) {
+        ASSERT_TRUE(outcome.ok());
+        arrivals.emplace_back(&source, text_of(memory->arrived()));
+      },
+      1024);
   for (descriptor* const each : {&*here, &other}) {
     ASSERT_FALSE(each->io().start_receiving(each->handle(), receiving));
     EXPECT_TRUE(each->handle().reading());

@@ -28,6 +28,10 @@ struct connection_options {
   /// The maximum number of bytes that on_message may leave unconsumed. A connection with more ends
   /// with io::errc::input_limit (std::errc::no_buffer_space).
   std::size_t input_limit = std::size_t{4} << 20;
+  /// The maximum size of one receive, in bytes; up to 8192 bytes may come at once anyway. After
+  /// each receive the peer's kernel has more room, so that small ones keep both sides busy; large
+  /// ones need fewer system calls. The default is what a loop receives at most.
+  std::size_t receive_size = std::size_t{1} << 20;
   /// The maximum number of received descriptors that a Unix connection holds until take_fds() takes
   /// them, or until the connection ends and closes them. A connection with more ends with
   /// io::errc::fd_limit (std::errc::too_many_files_open). With zero, the connection receives no

@@ -311,6 +311,7 @@ TEST_F(TcpClient, RefusesOptionsThatMakeNoSense) {
        {tcp_client_options{.connect_timeout = -1s}, tcp_client_options{.connect_timeout = 0s},
         tcp_client_options{.initial_delay = -1ns}, tcp_client_options{.longest_delay = -1ns},
         tcp_client_options{.attempt_delay = -1ns}, tcp_client_options{.max_attempts = 0},
+        tcp_client_options{.connections = {.receive_size = 0}},
         tcp_client_options{.connections = {.idle_timeout = -1ns}},
         tcp_client_options{.connections = {.close_timeout = -1ns}}}) {
     EXPECT_THROW(tcp_client(loop, how), std::invalid_argument);

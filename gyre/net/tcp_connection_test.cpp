@@ -589,6 +589,22 @@ TEST_F(TcpConnection, LeftOverInputIsHeardWhenReadingIsResumed) {
   EXPECT_EQ(heard.size(), 3u);
 }
 
+TEST_F(TcpConnection, ReceivesAtMostItsSizeAtOnce) {
+  constexpr std::size_t size = 10'000;
+  make({.connections = {.receive_size = size}});
+  std::size_t received = 0;
+  server->on_message([&](tcp_connection&, input& in) {
+    EXPECT_LE(in.size(), size);
+    received += in.size();
+    in.consume_all();
+  });
+  start();
+  peer client = connect();
+  const std::string text(10 * size, 'x');
+  client.send(text);
+  turn_until(loop, [&] { return received == text.size(); });
+}
+
 TEST_F(TcpConnection, LeftOverInputIsHeardThoughTheCallbackItselfResumes) {
   std::vector<std::string> heard;
   server->on_message([&](tcp_connection& c, input& in) {

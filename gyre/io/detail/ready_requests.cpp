@@ -519,7 +519,7 @@ result ready_requests::receive(handle& source, request& request) noexcept {
     source.flags.insert(handle_flag::awaits_memory);
     return result::failure(EAGAIN);
   }
-  room = room.first(std::min(room.size(), bytes_left(direction::read)));
+  room = room.first(std::min({room.size(), bytes_left(direction::read), max_size_of(request)}));
   const result outcome = note_read(source, read_some(source, room), room.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <limits>
 #include <utility>
 
 namespace gyre::io::detail {
@@ -154,6 +156,11 @@ class ready_requests : public backend {
   received& data_of(request& receiver) noexcept {
     return receiver.kind() == request_kind::receive ? static_cast<receive_request&>(receiver).data
                                                     : memory_.arrived();
+  }
+  static std::size_t max_size_of(const request& receiver) noexcept {
+    return receiver.kind() == request_kind::receive_shared
+               ? static_cast<const shared_receive_request&>(receiver).max_size()
+               : std::numeric_limits<std::size_t>::max();
   }
   int wait_unless_ready(handle& target, direction way) noexcept;
   void await_readiness(handle& target, request& request, std::size_t& completions);

@@ -33,7 +33,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
     : loop_(loop),
       io_(io::backend_of(loop)),
       receive_memory_(io_.memory()),
-      receiving_(&connection_io::on_received),
+      receiving_(&connection_io::on_received, options.receive_size),
       handlers_(handlers),
       options_(options),
       low_water_(options.low_water.value_or(options.high_water / 4)),
@@ -42,6 +42,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
       idle_clock_tick_(idle_timeout_ / idle_clock_per_timeout + std::chrono::nanoseconds{1}) {
   require(low_water_ < options.high_water,
           "gyre::net::connection_options: low_water is not below high_water");
+  require(options.receive_size != 0, "gyre::net::connection_options: receive_size is zero");
   const auto check = gyre::detail::require_not_negative;
   check(idle_timeout_, "gyre::net::connection_options: idle_timeout");
   check(options.message_timeout, "gyre::net::connection_options: message_timeout");
