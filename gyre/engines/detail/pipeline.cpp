@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/detail/pipeline.hpp>
 
+#include <gyre/engines/detail/connection_settings.hpp>
 #include <gyre/net/detail/coroutine_loop.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -17,6 +17,11 @@ namespace {
 // Output above this size is sent at once, so that a turn of many requests does not need as much
 // memory as all of them.
 constexpr std::size_t flush_size = 64 * 1024;
+// The bytes and the number of requests that do not wait for others.
+constexpr std::size_t max_gathered_bytes = 8 * 1024;
+constexpr std::size_t max_gathered = 16;
+// The server's work, in requests for each one that waits.
+constexpr std::size_t sent_for_each_gathered = 4;
 // No request is admitted while this many bytes wait for the kernel.
 constexpr std::size_t high_water = std::size_t{1} << 20;
 // The time without another attempt after a refused login: a client with a wrong password must not
@@ -31,11 +36,10 @@ net::tcp_client_options options_of_client(net::tcp_client_options options,
   options.name = settings.name;
   options.reconnect = true;
   options.connections.high_water = high_water;
-  // Admission bounds the output. A limit in bytes would refuse a large request.
-  options.connections.output_limit = std::numeric_limits<std::size_t>::max() / 2;
-  options.connections.input_limit = std::numeric_limits<std::size_t>::max() / 2;
-  options.connections.message_timeout = duration::zero();  // reply_timeout limits the silence
-  options.connections.keep_alive = true;                   // finds a dead peer of patient requests
+  // Admission bounds the output, in which a limit of bytes would refuse a large request, and
+  // reply_timeout the silence.
+  apply_client_settings(options.connections);
+  options.connections.keep_alive = true;  // finds a dead peer of patient requests
   return options;
 }
 
@@ -141,13 +145,28 @@ std::uint64_t pipeline::add_entry(const entry& new_entry) noexcept {
   if (count_ == 0) note_input();  // the time to reply begins
   const std::uint64_t number = completed_ + count_;
   at(count_++) = new_entry;
-  request_flush();
+  ++unsent_count_;
+  post_flush();
   return number;
 }
 
 void pipeline::request_flush() noexcept {
+  is_flush_requested_ = true;
+  post_flush();
+}
+
+void pipeline::post_flush() noexcept {
   if (output_.size() >= flush_size) return flush();
-  posted_flush_.post(loop_, *this, [](pipeline& self) { self.flush(); });
+  posted_flush_.post(loop_, *this, [](pipeline& self) {
+    if (!self.may_gather()) self.flush();
+  });
+}
+
+// Whether the output may wait for more requests: the next reply looks again.
+bool pipeline::may_gather() const noexcept {
+  if (!options_.gathers || is_flush_requested_ || state_ != state::ready) return false;
+  const bool is_short = output_.size() < max_gathered_bytes && unsent_count_ < max_gathered;
+  return is_short && unsent_count_ * sent_for_each_gathered < count_ - unsent_count_;
 }
 
 pipeline::entry& pipeline::at(std::size_t index) noexcept {
@@ -168,14 +187,23 @@ void pipeline::pop_front() noexcept {
   const bool was_admitted = at(0).is_admitted;
   if (++first_ == entries_.size()) first_ = 0;
   --count_;
+  unsent_count_ = std::min(unsent_count_, count_);  // a server may reply to what it has not got
   ++completed_;
   if (was_admitted) admissions_.release();
+}
+
+void pipeline::drop_output() noexcept {
+  output_.clear();
+  unsent_count_ = 0;
+  is_flush_requested_ = false;
 }
 
 void pipeline::flush() noexcept {
   net::tcp_connection* const connection = client_->connection();
   if (output_.empty() || connection == nullptr) return;
   flushed_ += output_.size();
+  unsent_count_ = 0;
+  is_flush_requested_ = false;
   try {
     connection->send(output_.bytes());
     output_.clear();
@@ -200,7 +228,7 @@ void pipeline::connect() {
 void pipeline::on_connected() {
   state_ = state::logging_in;
   flushed_ = 0;
-  output_.clear();
+  drop_output();
   end_reason_ = {};
   end_text_.clear();
   writable_.set();
@@ -246,6 +274,7 @@ void pipeline::end_attempt(std::exception_ptr error) {
 void pipeline::on_input(io::input& input) {
   note_input();
   read(input);
+  if (options_.gathers && !output_.empty()) post_flush();
 }
 
 void pipeline::fail(std::error_code error, std::string_view text) noexcept {
@@ -265,7 +294,7 @@ void pipeline::on_closed(std::error_code reason) {
   if (end_reason_) reason = end_reason_;
   const std::exception_ptr error = error_of_end(reason);
   lose_entries(error);
-  output_.clear();
+  drop_output();
   writable_.set();  // calls that wait for these find out that there is no connection
   unfenced_.set();
   connection_ended();

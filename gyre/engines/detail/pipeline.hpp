@@ -77,6 +77,9 @@ struct pipeline_options {
   /// Whether the end of the connection, or the failure of all attempts, closes the pipeline: calls
   /// then fail with that error.
   bool is_single_use = false;
+  /// Whether requests wait for others, to be sent together, while the server has four times as many
+  /// to reply to. For servers that take up one request after the other.
+  bool gathers = false;
 };
 
 /// Base of a client's core, which speaks the protocol. A request is written by a coroutine, and its
@@ -190,10 +193,13 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   };
 
   bool can_append() const noexcept;
+  bool may_gather() const noexcept;
+  void post_flush() noexcept;
   [[noreturn, gnu::cold]] void throw_closed(io::errc code) const;
   std::uint64_t add_entry(const entry& new_entry) noexcept;
   entry& at(std::size_t index) noexcept;
   void flush() noexcept;
+  void drop_output() noexcept;
 
   void on_connected();
   void on_input(io::input& input);
@@ -237,6 +243,8 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   timer health_timer_;
   timer retry_timer_;  // runs after a refused login
   posted_flush posted_flush_;
+  std::size_t unsent_count_ = 0;     // entries whose requests were not passed to the connection
+  bool is_flush_requested_ = false;  // output may not wait for more requests
   std::optional<net::tcp_client> client_;
 };
 

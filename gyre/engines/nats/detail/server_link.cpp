@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/detail/server_link.hpp>
 
+#include <gyre/engines/detail/connection_settings.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/exponential_backoff.hpp>
 #include <gyre/engines/nats/detail/subject.hpp>
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -65,10 +65,9 @@ net::tcp_client_options tcp_options(const client_options& options,
   connecting.transport = std::move(transport);
   net::connection_options& connections = connecting.connections;
   connections.high_water = options.high_water;
-  // The high water bounds the output, and max_message the input.
-  connections.output_limit = std::numeric_limits<std::size_t>::max() / 2;
-  connections.input_limit = std::numeric_limits<std::size_t>::max() / 2;
-  connections.message_timeout = duration::zero();  // PING finds out that the server is gone
+  // The high water bounds the output, max_message the input, and PING finds out that the server is
+  // gone.
+  engines::detail::apply_client_settings(connections);
   return connecting;
 }
 

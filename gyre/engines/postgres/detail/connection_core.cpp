@@ -81,7 +81,8 @@ engines::detail::pipeline_options pipeline_options_of(const net::host_port& serv
           .login_timeout = options.ping_timeout,
           .reply_timeout = has_limit ? options.reply_timeout : options.ping_timeout,
           .ping_interval = options.ping_interval,
-          .is_single_use = !options.reconnects};
+          .is_single_use = !options.reconnects,
+          .gathers = true};
 }
 
 // Errors of a login that the next attempt may not meet: the server begins, or is full.

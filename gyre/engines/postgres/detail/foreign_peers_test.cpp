@@ -8,6 +8,7 @@
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/as_result.hpp>
+#include <gyre/task/schedule.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/tls/error.hpp>
@@ -20,9 +21,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -229,6 +233,53 @@ TEST_F(PostgresPeer, SaysThatItBegins) {
       gyre::when_all(serve({begins}), message_of(close_after(run_script(core, "select 1"))));
   const auto [served, text] = gyre::sync_wait(loop, std::move(both));
   EXPECT_THAT(text, HasSubstr("starting up"));
+}
+
+// --- Requests that are sent together ---
+
+constexpr std::string_view gathered_script = "select 1";
+
+// Returns how many requests are in the bytes.
+std::size_t count_requests(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::size_t count = 0;
+  for (auto at = text.find(gathered_script); at != text.npos;
+       at = text.find(gathered_script, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(PostgresPeer, GetsRequestsTogetherWhileItHasOthers) {
+  constexpr std::size_t callers = 8;
+  auto service = [](PostgresPeer& test) -> task<> {
+    gyre::net::tcp_stream peer = co_await test.listener.accept();
+    static_cast<void>(co_await peer.receive());
+    co_await peer.write_all(login_bytes());
+    for (std::size_t came = 0; came < callers;) {
+      const auto requests = co_await peer.receive();
+      came += count_requests(requests);
+    }
+    const std::string reply = row_bytes("x") + tag_bytes("SELECT 1") + ready_bytes();
+    co_await peer.write_all(reply);
+    while (test.core->in_flight() == callers) co_await gyre::schedule(test.loop);
+    while (test.core->in_flight() != callers) co_await gyre::schedule(test.loop);
+    for (int turn = 0; turn < 10; ++turn) co_await gyre::schedule(test.loop);
+    char byte = 0;
+    EXPECT_EQ(::recv(peer.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1) << "seven are there";
+    co_await peer.write_all(reply);
+    const auto requests = co_await peer.receive();
+    EXPECT_EQ(count_requests(requests), 2U);
+    test.core->close();
+  };
+  auto call = [](PostgresPeer& test) -> task<> {
+    while (!co_await error_of(run_script(test.core, std::string(gathered_script)))) {
+    }
+  };
+  std::vector<task<>> all;
+  all.push_back(service(*this));
+  for (std::size_t each = 0; each < callers; ++each) all.push_back(call(*this));
+  gyre::sync_wait(loop, gyre::when_all(std::move(all)));
 }
 
 // --- Direct TLS, as of PostgreSQL 17 ---
