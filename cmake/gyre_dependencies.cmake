@@ -24,6 +24,7 @@
 #   gyre_deps::procrastinate, pgqueuer
 #                               packages of Python, where tools/setup has installed them
 #   gyre_deps::sqlite3          SQLite >= 3.38, for an example
+#   PkgConfig::nghttp2          nghttp2 >= 1.52, without which gyre::http speaks HTTP/1.1 only
 #   gyre_deps::nlohmann_json    JSON for Modern C++ >= 3.11, without which gyre::nats is left out
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
@@ -64,6 +65,13 @@ endif()
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)
   message(FATAL_ERROR "gyre needs packages that pkg-config does not find: ${gyre_not_here}")
+endif()
+
+pkg_check_modules(nghttp2 QUIET IMPORTED_TARGET GLOBAL libnghttp2>=1.52)
+set(gyre_has_nghttp2 ${nghttp2_FOUND})
+if(NOT gyre_has_nghttp2)
+  set(gyre_has_nghttp2 0)
+  message(STATUS "gyre::http has no HTTP/2: nghttp2 1.52 is missing (Debian: libnghttp2-dev)")
 endif()
 
 # Header-only: linked for its include path, and only while gyre is built.

@@ -70,6 +70,7 @@
 #include <gyre/http/format_error.hpp>
 #include <gyre/http/forwarding.hpp>
 #include <gyre/http/handler.hpp>
+#include <gyre/http/http2_options.hpp>
 #include <gyre/http/json_error.hpp>
 #include <gyre/http/json_traits.hpp>
 #include <gyre/http/known_users.hpp>

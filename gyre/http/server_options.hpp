@@ -4,6 +4,7 @@
 
 #include <gyre/base/duration.hpp>
 #include <gyre/http/forwarding.hpp>
+#include <gyre/http/http2_options.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <chrono>
@@ -62,6 +63,7 @@ struct server_options {
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};
+  http2_options http2 = {};
   /// The hosts for which the server responds, in any case of letters and without a port. If empty,
   /// the server responds for any host. A request for another host (in Host or an absolute target)
   /// gets 421, and the connection stays open unless the request has a body. "*.example.org" stands

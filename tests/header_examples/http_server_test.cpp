@@ -359,6 +359,18 @@ void print(std::string_view name, std::string_view value) {
             name == "Vary" ? "Vary=Accept" : "Content-Type=text/plain");
 }
 
+TEST(Http2OptionsExample, LimitConnections) {
+  gyre::loop loop;
+  // clang-format off
+  // gyre/http/http2_options.hpp
+  gyre::http::server_options options;
+  options.http2.max_streams = 32;
+  options.http2.prior_knowledge = false;
+  // clang-format on
+  const gyre::http::server server(loop, any_port(), options);
+  EXPECT_EQ(server.metrics().requests, 0U);
+}
+
 TEST(HttpFieldsExample, SetsAndFinds) {
   // gyre/http/fields.hpp
   gyre::http::fields fields;

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/http2_session.hpp>
+
+#include <gyre/base/endian.hpp>
+#include <gyre/base/slab.hpp>
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::size_t preface_size = 24;
+constexpr std::size_t header_size = 9;
+// Most clients send no CONTINUATION frame at all, because a frame holds 16 KiB.
+constexpr std::uint32_t max_continuations = 8;
+// Pseudo-header fields of a request, which do not count against head_limits::field_count.
+constexpr std::size_t pseudo_fields = 4;
+// A head this many times as long as the limit ends the connection instead of its stream.
+constexpr std::size_t max_excess = 4;
+// Frames without content that a client may send for each request, and for each DATA frame.
+constexpr std::uint32_t frames_per_request = 8;
+constexpr std::uint32_t frames_per_data = 3;
+
+std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+// nghttp2 does not change the texts, although its type is not const.
+std::uint8_t* bytes_of(std::string_view text) noexcept {
+  return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
+}
+
+// Whether a reset of a stream by the server was caused by the client.
+constexpr bool is_provoked(std::uint32_t error) noexcept {
+  switch (static_cast<http2_error>(error)) {
+    case http2_error::no_error:
+    case http2_error::internal_error:
+    case http2_error::cancel:
+    case http2_error::http_1_1_required: return false;
+    default: return true;
+  }
+}
+
+// The fields of a head for nghttp2, which copies them.
+class name_values {
+ public:
+  explicit name_values(const header_block& head) {
+    if (head.size() > few_.size()) many_.resize(head.size());
+    nghttp2_nv* const pairs = many_.empty() ? few_.data() : many_.data();
+    for (std::size_t i = 0; i < head.size(); ++i) {
+      const field each = head[i];
+      pairs[i] = {.name = bytes_of(each.name),
+                  .value = bytes_of(each.value),
+                  .namelen = each.name.size(),
+                  .valuelen = each.value.size(),
+                  .flags = NGHTTP2_NV_FLAG_NONE};
+    }
+    pairs_ = {pairs, head.size()};
+  }
+  name_values(const name_values&) = delete;
+  name_values& operator=(const name_values&) = delete;
+
+  const nghttp2_nv* data() const noexcept { return pairs_.data(); }
+  std::size_t size() const noexcept { return pairs_.size(); }
+
+ private:
+  std::array<nghttp2_nv, 32> few_;  // NOLINT(*-member-init): written before it is read
+  std::vector<nghttp2_nv> many_;
+  std::span<const nghttp2_nv> pairs_;
+};
+
+}  // namespace
+
+// The functions that nghttp2 calls. They call no function that changes the session, because nghttp2
+// does not expect that: they note what has happened, for later.
+struct http2_session::callbacks {
+  static http2_session& self(void* user) noexcept { return *static_cast<http2_session*>(user); }
+
+  // Runs a function of C++ below nghttp2, which is C.
+  template <class Function>
+  static int guard(Function function) noexcept {
+    try {
+      return function();
+    } catch (...) {
+      return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+  }
+
+  // --- Memory ---
+
+  struct alignas(slab_alignment) block_header {
+    std::size_t size;
+  };
+
+  static void* allocate(std::size_t size, void* user) noexcept {
+    http2_session& session = self(user);
+    const std::size_t whole = size + sizeof(block_header);
+    if (size > session.max_memory_ || session.memory_ + whole > session.max_memory_) {
+      session.note_abuse(http2_abuse::memory);
+      return nullptr;
+    }
+    try {
+      auto* const block = static_cast<block_header*>(slab_allocate(whole));
+      block->size = whole;
+      session.memory_ += whole;
+      return block + 1;
+    } catch (...) {
+      return nullptr;
+    }
+  }
+  static void release(void* memory, void* user) noexcept {
+    if (memory == nullptr) return;
+    block_header* const block = static_cast<block_header*>(memory) - 1;
+    self(user).memory_ -= block->size;
+    slab_deallocate(block, block->size);
+  }
+  static void* allocate_zeroed(std::size_t count, std::size_t size, void* user) noexcept {
+    if (size != 0 && count > std::numeric_limits<std::size_t>::max() / size) return nullptr;
+    void* const memory = allocate(count * size, user);
+    if (memory != nullptr) std::memset(memory, 0, count * size);
+    return memory;
+  }
+  static void* reallocate(void* memory, std::size_t size, void* user) noexcept {
+    void* const larger = allocate(size, user);
+    if (larger == nullptr || memory == nullptr) return larger;
+    const block_header* const block = static_cast<block_header*>(memory) - 1;
+    std::memcpy(larger, memory, std::min(size, block->size - sizeof(block_header)));
+    release(memory, user);
+    return larger;
+  }
+
+  // --- Received frames ---
+
+  static int begin_head(nghttp2_session* /*session*/, const nghttp2_frame* frame,
+                        void* user) noexcept {
+    http2_session& session = self(user);
+    session.head_.clear();
+    session.head_cost_ = 0;
+    session.head_is_refused_ = false;
+    session.last_stream_ = std::max(session.last_stream_, frame->hd.stream_id);
+    return 0;
+  }
+
+  static int add_field(nghttp2_session* /*session*/, const nghttp2_frame* /*frame*/,
+                       const std::uint8_t* name, std::size_t name_size, const std::uint8_t* value,
+                       std::size_t value_size, std::uint8_t /*flags*/, void* user) noexcept {
+    http2_session& session = self(user);
+    return guard([&] {
+      session.head_cost_ += name_size + value_size + header_block::cost_of_field;
+      const std::size_t max_cost = session.limits_.fields + session.limits_.start_line;
+      if (session.head_cost_ > max_cost ||
+          session.head_.size() == session.limits_.field_count + pseudo_fields) {
+        session.head_is_refused_ = true;
+        if (session.head_cost_ > max_excess * max_cost) session.note_abuse(http2_abuse::fields);
+        return 0;
+      }
+      session.head_.add(text_of(name, name_size), text_of(value, value_size));
+      return 0;
+    });
+  }
+
+  // By default nghttp2 drops such a field; RFC 9113 (8.1.1) demands a stream error.
+  static int refuse_field(nghttp2_session* /*session*/, const nghttp2_frame* /*frame*/,
+                          const std::uint8_t* /*name*/, std::size_t /*name_size*/,
+                          const std::uint8_t* /*value*/, std::size_t /*value_size*/,
+                          std::uint8_t /*flags*/, void* /*user*/) noexcept {
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  }
+
+  static int note_frame(nghttp2_session* library, const nghttp2_frame* frame, void* user) noexcept {
+    http2_session& session = self(user);
+    return guard([&] {
+      const bool is_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+      if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        session.frames_.give(frames_per_request);
+        session.events_.push_back({.what = session.head_is_refused_ ? http2_event::kind::refused
+                                                                    : http2_event::kind::request,
+                                   .is_end = is_end,
+                                   .stream = frame->hd.stream_id});
+        return 0;
+      }
+      if (!is_end || (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)) {
+        return 0;
+      }
+      // Trailers that are too large are dropped, as any recipient may drop trailers.
+      if (frame->hd.type == NGHTTP2_DATA || session.head_is_refused_) session.head_.clear();
+      session.events_.push_back(
+          {.what = http2_event::kind::end,
+           .stream = frame->hd.stream_id,
+           .owner = nghttp2_session_get_stream_user_data(library, frame->hd.stream_id)});
+      return 0;
+    });
+  }
+
+  static int note_data(nghttp2_session* library, std::uint8_t /*flags*/, std::int32_t stream,
+                       const std::uint8_t* data, std::size_t size, void* user) noexcept {
+    http2_session& session = self(user);
+    return guard([&] {
+      session.frames_.give(frames_per_data);
+      session.events_.push_back({.what = http2_event::kind::data,
+                                 .stream = stream,
+                                 .owner = nghttp2_session_get_stream_user_data(library, stream),
+                                 .bytes = std::as_bytes(std::span(data, size))});
+      return 0;
+    });
+  }
+
+  static int note_close(nghttp2_session* library, std::int32_t stream, std::uint32_t error,
+                        void* user) noexcept {
+    http2_session& session = self(user);
+    return guard([&] {
+      session.events_.push_back({.what = http2_event::kind::closed,
+                                 .stream = stream,
+                                 .owner = nghttp2_session_get_stream_user_data(library, stream),
+                                 .error = static_cast<http2_error>(error)});
+      return 0;
+    });
+  }
+
+  // --- Sent frames ---
+
+  static int note_sent(nghttp2_session* library, const nghttp2_frame* frame, void* user) noexcept {
+    http2_session& session = self(user);
+    return guard([&] {
+      if (frame->hd.type == NGHTTP2_RST_STREAM) {
+        if (is_provoked(frame->rst_stream.error_code)) ++session.provoked_count_;
+        return 0;
+      }
+      const bool ends = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
+                        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+      if (ends && nghttp2_session_get_stream_remote_close(library, frame->hd.stream_id) == 0) {
+        session.ended_early_.push_back(frame->hd.stream_id);
+      }
+      return 0;
+    });
+  }
+
+  static ssize_t offer_data(nghttp2_session* /*session*/, std::int32_t stream,
+                            std::uint8_t* /*buffer*/, std::size_t max_size, std::uint32_t* flags,
+                            nghttp2_data_source* source, void* user) noexcept {
+    auto& body = *static_cast<http2_body_source*>(source->ptr);
+    const http2_body_source::offer offer = body.offer_bytes(max_size);
+    if (offer.size == 0 && !offer.is_last) return NGHTTP2_ERR_DEFERRED;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (!offer.is_last) return static_cast<ssize_t>(offer.size);
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    const header_block* const trailers = body.trailers();
+    if (trailers != nullptr && !trailers->empty()) {
+      *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+      const int failed = guard([&] {
+        self(user).awaiting_trailers_.push_back({stream, trailers});
+        return 0;
+      });
+      if (failed != 0) return failed;
+    }
+    return static_cast<ssize_t>(offer.size);
+  }
+
+  static int send_data(nghttp2_session* /*session*/, nghttp2_frame* /*frame*/,
+                       const std::uint8_t* header, std::size_t size, nghttp2_data_source* source,
+                       void* user) noexcept {
+    http2_session& session = self(user);
+    return guard([&]() -> int {
+      io::buffer& output = *session.output_;
+      const std::size_t before = output.size();
+      output.append(std::as_bytes(std::span(header, header_size)));
+      if (size != 0 && !static_cast<http2_body_source*>(source->ptr)->take_bytes(output, size)) {
+        output.drop_last(output.size() - before);
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+      }
+      session.frames_.give(frames_per_data);
+      return NGHTTP2_ERR_PAUSE;  // one frame for each call of append_output()
+    });
+  }
+
+  static nghttp2_session_callbacks* make() {
+    nghttp2_session_callbacks* table = nullptr;
+    if (nghttp2_session_callbacks_new(&table) != 0) throw std::bad_alloc();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(table, begin_head);
+    nghttp2_session_callbacks_set_on_header_callback(table, add_field);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(table, refuse_field);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(table, note_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table, note_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(table, note_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(table, note_sent);
+    nghttp2_session_callbacks_set_send_data_callback(table, send_data);
+    return table;
+  }
+  // All sessions share one table, which lives as long as the program.
+  static const nghttp2_session_callbacks* shared() {
+    static const nghttp2_session_callbacks* const table = make();
+    return table;
+  }
+};
+
+http2_session::http2_session(const http2_options& options, const head_limits& fields,
+                             steady_time time)
+    : limits_(fields),
+      max_memory_(options.session_memory),
+      rest_of_frame_(preface_size),
+      frames_(options.frame_burst, options.frames_per_second, time),
+      resets_(options.reset_burst, options.resets_per_second, time),
+      provoked_resets_(options.reset_burst, options.resets_per_second, time) {
+  nghttp2_mem memory{.mem_user_data = this,
+                     .malloc = callbacks::allocate,
+                     .free = callbacks::release,
+                     .calloc = callbacks::allocate_zeroed,
+                     .realloc = callbacks::reallocate};
+  nghttp2_option* settings = nullptr;
+  if (nghttp2_option_new(&settings) != 0) throw std::bad_alloc();
+  nghttp2_option_set_no_auto_window_update(settings, 1);
+  nghttp2_option_set_no_closed_streams(settings, 1);
+  const int made =
+      nghttp2_session_server_new3(&session_, callbacks::shared(), this, settings, &memory);
+  nghttp2_option_del(settings);
+  if (made != 0) throw std::bad_alloc();
+  const std::array<nghttp2_settings_entry, 4> entries{{
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options.stream_window},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
+       static_cast<std::uint32_t>(std::min<std::size_t>(
+           fields.fields + fields.start_line, std::numeric_limits<std::uint32_t>::max()))},
+      // Streams of the same urgency take turns, whatever the client wishes: see respond().
+      {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+  }};
+  const auto window = static_cast<std::int32_t>(options.connection_window);
+  const bool submitted =
+      nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, entries.data(), entries.size()) == 0 &&
+      nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, window) == 0;
+  if (!submitted) {
+    nghttp2_session_del(session_);
+    throw std::bad_alloc();
+  }
+}
+
+http2_session::~http2_session() { nghttp2_session_del(session_); }
+
+// --- Receiving ---
+
+bool http2_session::receive(io::input& input, steady_time time) {
+  if (has_failed_ || nghttp2_session_want_read(session_) == 0) {
+    input.consume_all();
+    return false;
+  }
+  // Pass on the bytes up to the end of the current frame, so that a flood of frames is noticed
+  // before the library has read it, and one call has the events of one frame.
+  std::size_t size = 0;
+  if (rest_of_frame_ == 0) {
+    const std::size_t missing = header_size - frame_header_size_;
+    size = std::min(missing, input.size());
+    std::memcpy(frame_header_.data() + frame_header_size_, input.data(), size);
+    frame_header_size_ += size;
+    if (frame_header_size_ == header_size) {
+      frame_header_size_ = 0;
+      begin_frame(frame_header_, time);
+    }
+  }
+  if (abuse_ == http2_abuse::none) {
+    const std::size_t rest = std::min(rest_of_frame_, input.size() - size);
+    rest_of_frame_ -= rest;
+    const std::span<const std::byte> piece = input.take(size + rest);
+    check(static_cast<int>(std::min<ssize_t>(
+        0, nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(piece.data()),
+                                    piece.size()))));
+  }
+  if (abuse_ != http2_abuse::none) {
+    input.consume_all();
+    end_abuse();
+    return false;
+  }
+  return true;
+}
+
+void http2_session::begin_frame(std::span<const std::byte> header, steady_time time) {
+  const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(header[i]); };
+  rest_of_frame_ = (byte(0) << 16U) | (byte(1) << 8U) | byte(2);
+  const std::uint32_t type = byte(3);
+  const std::uint32_t flags = byte(4);
+  frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
+  if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
+  switch (type) {
+    case NGHTTP2_HEADERS: continuations_ = 0; return;
+    case NGHTTP2_CONTINUATION:
+      if (++continuations_ > max_continuations) note_abuse(http2_abuse::frames);
+      return;
+    case NGHTTP2_DATA:
+      if (rest_of_frame_ != 0 || (flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
+      break;
+    case NGHTTP2_RST_STREAM:
+      if (!resets_.take(time)) note_abuse(http2_abuse::resets);
+      return;
+    default: break;
+  }
+  if (!frames_.take(time)) note_abuse(http2_abuse::frames);
+}
+
+std::optional<http2_event> http2_session::next_event() {
+  if (next_event_ == events_.size()) {
+    events_.clear();
+    next_event_ = 0;
+    if (!awaits_rest_of_head()) head_.clear();
+    return std::nullopt;
+  }
+  return events_[next_event_++];
+}
+
+void http2_session::note_abuse(http2_abuse kind) noexcept {
+  if (abuse_ == http2_abuse::none) abuse_ = kind;
+}
+
+void http2_session::end_abuse() { fail(http2_error::enhance_your_calm); }
+
+// Handles the result of a function of nghttp2. Other errors than those below concern streams that
+// are gone, whose frames nobody needs.
+void http2_session::check(int result) {
+  switch (result) {
+    case NGHTTP2_ERR_NOMEM:
+    case NGHTTP2_ERR_CALLBACK_FAILURE: has_failed_ = true; return;
+    case NGHTTP2_ERR_FLOODED: note_abuse(http2_abuse::frames); return;
+    case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(http2_error::protocol_error); return;
+    default: return;
+  }
+}
+
+// --- Streams ---
+
+void http2_session::set_owner(std::int32_t stream, void* owner) noexcept {
+  nghttp2_session_set_stream_user_data(session_, stream, owner);
+}
+
+void http2_session::respond(std::int32_t stream, const header_block& head,
+                            http2_body_source* body) {
+  if (has_failed_) return;
+  const name_values fields(head);
+  nghttp2_data_provider provider{.source = {.ptr = body}, .read_callback = callbacks::offer_data};
+  check(nghttp2_submit_response(session_, stream, fields.data(), fields.size(),
+                                body == nullptr ? nullptr : &provider));
+  // Incremental responses take turns, one frame each; others would be sent one after the other.
+  const nghttp2_extpri in_turn{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+  check(nghttp2_session_change_extpri_stream_priority(session_, stream, &in_turn, 1));
+}
+
+void http2_session::send_interim(std::int32_t stream, const header_block& head) {
+  if (has_failed_) return;
+  const name_values fields(head);
+  check(nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(),
+                               fields.size(), nullptr));
+}
+
+void http2_session::resume(std::int32_t stream) noexcept {
+  if (!has_failed_) check(nghttp2_session_resume_data(session_, stream));
+}
+
+void http2_session::reset(std::int32_t stream, http2_error error) {
+  if (has_failed_) return;
+  check(nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream,
+                                  static_cast<std::uint32_t>(error)));
+}
+
+void http2_session::credit_stream(std::int32_t stream, std::size_t count) noexcept {
+  if (!has_failed_) check(nghttp2_session_consume_stream(session_, stream, count));
+}
+
+void http2_session::credit_connection(std::size_t count) noexcept {
+  if (!has_failed_) check(nghttp2_session_consume_connection(session_, count));
+}
+
+// --- The end ---
+
+void http2_session::announce_end() {
+  if (!has_failed_) check(nghttp2_submit_shutdown_notice(session_));
+}
+
+void http2_session::end() {
+  if (has_failed_) return;
+  check(nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                              nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
+                              nullptr, 0));
+}
+
+void http2_session::fail(http2_error error) {
+  if (has_failed_) return;
+  check(nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(error)));
+}
+
+bool http2_session::is_over() const noexcept {
+  if (has_failed_) return has_last_words_;
+  return nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0;
+}
+
+// --- Sending ---
+
+bool http2_session::append_output(io::buffer& output, steady_time time) {
+  if (has_failed_) return append_last_words(output);
+  const std::size_t before = output.size();
+  output_ = &output;
+  const std::uint8_t* frame = nullptr;
+  const ssize_t size = nghttp2_session_mem_send(session_, &frame);
+  output_ = nullptr;
+  if (size > 0) output.append(std::as_bytes(std::span(frame, static_cast<std::size_t>(size))));
+  check(static_cast<int>(std::min<ssize_t>(0, size)));
+  submit_trailers();
+  reset_ended_streams();
+  if (!charge_provoked_resets(time)) {
+    note_abuse(http2_abuse::provoked_resets);
+    end_abuse();
+  }
+  return output.size() != before || has_failed_;
+}
+
+void http2_session::submit_trailers() {
+  for (const auto& [stream, trailers] : std::exchange(awaiting_trailers_, {})) {
+    const name_values fields(*trailers);
+    check(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
+  }
+}
+
+// Resets the streams whose response has ended before the request, so that the client stops sending
+// a body that nobody reads.
+void http2_session::reset_ended_streams() {
+  for (const std::int32_t stream : std::exchange(ended_early_, {})) {
+    reset(stream, http2_error::no_error);
+  }
+}
+
+bool http2_session::charge_provoked_resets(steady_time time) {
+  for (; provoked_count_ != 0; --provoked_count_) {
+    if (!provoked_resets_.take(time)) {
+      provoked_count_ = 0;
+      return false;
+    }
+  }
+  return true;
+}
+
+// Appends GOAWAY without nghttp2, once.
+bool http2_session::append_last_words(io::buffer& output) {
+  if (std::exchange(has_last_words_, true)) return false;
+  const http2_error error =
+      abuse_ == http2_abuse::none ? http2_error::internal_error : http2_error::enhance_your_calm;
+  output.append(std::uint8_t{0});
+  output.append(std::uint16_t{8});
+  output.append(static_cast<std::uint8_t>(NGHTTP2_GOAWAY));
+  output.append(std::uint8_t{0});
+  output.append(std::uint32_t{0});
+  output.append(static_cast<std::uint32_t>(last_stream_));
+  output.append(static_cast<std::uint32_t>(error));
+  return true;
+}
+
+}  // namespace gyre::http::detail

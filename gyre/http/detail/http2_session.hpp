@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// http2_session: a server's side of one HTTP/2 connection (RFC 9113), without I/O: received bytes
+// become events, and responses become frames.
+//
+//     http2_session session(limits, head_limits, now);
+//     while (!input.empty() && session.receive(input, now)) {
+//       while (auto event = session.next_event()) …  // a request, body bytes, an end
+//     }
+//     session.respond(stream, head, &body);
+//     while (session.append_output(output)) …  // send the output
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/http/detail/frame_budget.hpp>
+#include <gyre/http/detail/head_scanner.hpp>
+#include <gyre/http/detail/header_block.hpp>
+#include <gyre/http/http2_options.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+struct nghttp2_session;
+
+namespace gyre::http::detail {
+
+/// Error codes of RST_STREAM and GOAWAY (RFC 9113, 7).
+enum class http2_error : std::uint32_t {
+  no_error = 0x0,
+  protocol_error = 0x1,
+  internal_error = 0x2,
+  flow_control_error = 0x3,
+  settings_timeout = 0x4,
+  stream_closed = 0x5,
+  frame_size_error = 0x6,
+  refused_stream = 0x7,
+  cancel = 0x8,
+  compression_error = 0x9,
+  connect_error = 0xa,
+  enhance_your_calm = 0xb,
+  inadequate_security = 0xc,
+  http_1_1_required = 0xd,
+};
+
+/// The limit that a hostile peer has exceeded, so that the connection was ended.
+enum class http2_abuse : std::uint8_t { none, frames, resets, provoked_resets, fields, memory };
+
+/// The body of a response, from which the session takes bytes when they may be sent.
+///
+/// Lifetime: must outlive its stream, which ends with an event `closed`.
+class http2_body_source {
+ public:
+  struct offer {
+    std::size_t size;  ///< bytes that can be taken now, at most `max_size`
+    bool is_last;      ///< whether the body ends with these bytes
+  };
+
+  http2_body_source() = default;
+  http2_body_source(const http2_body_source&) = delete;
+  http2_body_source& operator=(const http2_body_source&) = delete;
+
+  /// If there are none, and the body has not ended, the session asks again after resume().
+  virtual offer offer_bytes(std::size_t max_size) noexcept = 0;
+  /// Appends `size` bytes, as they were offered. Returns false if that fails: the stream is reset.
+  virtual bool take_bytes(io::buffer& output, std::size_t size) = 0;
+  /// Returns the fields after the body; null or empty if there are none.
+  virtual const header_block* trailers() const noexcept = 0;
+
+ protected:
+  ~http2_body_source() = default;
+};
+
+/// Something that has happened on a stream.
+struct http2_event {
+  enum class kind : std::uint8_t {
+    request,  ///< a whole head has come, which head() returns
+    refused,  ///< like `request`, but the fields exceed their limits, and head() lacks some
+    data,     ///< bytes of a body
+    end,      ///< the whole body has come; head() has the trailers
+    closed,   ///< the stream is gone
+  };
+
+  kind what;
+  bool is_end = false;  ///< of `request`: whether the request has no body
+  std::int32_t stream = 0;
+  void* owner = nullptr;                      ///< see set_owner()
+  std::span<const std::byte> bytes = {};      ///< of `data`: a part of the input
+  http2_error error = http2_error::no_error;  ///< of `closed`
+};
+
+/// The state of one connection.
+///
+/// | event            | idle    | open               | half-closed (remote) | closed        |
+/// |------------------|---------|--------------------|----------------------|---------------|
+/// | HEADERS          | open    | end, with trailers | error                | ignored (1)   |
+/// | DATA             | error   | data               | error                | dropped (2)   |
+/// | END_STREAM       | -       | half-closed; end   | -                    | -             |
+/// | RST_STREAM       | error   | closed             | closed               | ignored       |
+/// | respond(), whole | -       | half-closed (3)    | closed               | -             |
+/// | reset()          | -       | closed             | closed               | -             |
+///
+/// 1. The fields still change the header tables. 2. The connection's window gets credit. 3. After
+/// the last byte, the stream is reset with NO_ERROR (RFC 9113, 8.1), which closes it.
+///
+/// Thread-safety: none.
+/// Errors: std::bad_alloc. Errors of the peer end a stream or the session: see is_over().
+/// Complexity: memory is bounded by http2_options::session_memory. Copies the fields of messages,
+/// and no bodies but into the output.
+class http2_session {
+ public:
+  /// Begins the connection with SETTINGS in the output. `fields`: the limits of a request's fields,
+  /// where each field counts 32 bytes more than its text.
+  http2_session(const http2_options& options, const head_limits& fields, steady_time time);
+  http2_session(const http2_session&) = delete;
+  http2_session& operator=(const http2_session&) = delete;
+  ~http2_session();
+
+  /// Consumes up to the end of a frame. Handle all events afterwards, before the input's bytes are
+  /// gone. Returns false if the session reads no more input; see is_over().
+  bool receive(io::input& input, steady_time time);
+  [[nodiscard]] std::optional<http2_event> next_event();
+  /// Returns the fields of the last `request`, `refused` or `end`, until next_event() has returned
+  /// nothing.
+  const header_block& head() const noexcept { return head_; }
+  /// Whether a head has come in part.
+  bool awaits_rest_of_head() const noexcept {
+    return block_is_open_ || (rest_of_frame_ != 0 && frame_is_head_);
+  }
+
+  /// Sets the value that later events of the stream have as `owner`.
+  void set_owner(std::int32_t stream, void* owner) noexcept;
+  /// Sends a response, of which `head` begins with ":status". `body` is null if there is none.
+  void respond(std::int32_t stream, const header_block& head, http2_body_source* body);
+  /// Sends an interim response.
+  void send_interim(std::int32_t stream, const header_block& head);
+  /// Must be called when a body has bytes, or its end, after it had none.
+  void resume(std::int32_t stream) noexcept;
+  void reset(std::int32_t stream, http2_error error);
+  /// Returns credit, so that the peer may send more of a body.
+  void credit_stream(std::int32_t stream, std::size_t count) noexcept;
+  void credit_connection(std::size_t count) noexcept;
+
+  /// Announces that the connection will end. Requests on their way are still served.
+  void announce_end();
+  /// Ends the connection after the streams that have begun; later ones are ignored.
+  void end();
+  /// Ends the connection at once, with GOAWAY.
+  void fail(http2_error error);
+  /// Whether no more frames are received or sent: close the connection.
+  bool is_over() const noexcept;
+  /// The limit that the peer has exceeded, if any.
+  http2_abuse abuse() const noexcept { return abuse_; }
+
+  /// Appends one frame, from each stream that may send in turn. Returns false if there is none.
+  bool append_output(io::buffer& output, steady_time time);
+  /// Returns the bytes that the protocol's state holds.
+  std::size_t memory() const noexcept { return memory_; }
+
+ private:
+  struct callbacks;
+  friend callbacks;
+
+  void begin_frame(std::span<const std::byte> header, steady_time time);
+  bool charge_provoked_resets(steady_time time);
+  void note_abuse(http2_abuse abuse) noexcept;
+  void end_abuse();
+  void check(int result);
+  void submit_trailers();
+  void reset_ended_streams();
+  bool append_last_words(io::buffer& output);
+
+  nghttp2_session* session_ = nullptr;
+  const head_limits limits_;
+  const std::size_t max_memory_;
+  std::size_t memory_ = 0;
+  header_block head_;
+  std::size_t head_cost_ = 0;
+  std::vector<http2_event> events_;
+  std::size_t next_event_ = 0;
+  std::vector<std::int32_t> ended_early_;  // responded to before the request's end
+  struct pending_trailers {
+    std::int32_t stream;
+    const header_block* fields;
+  };
+  std::vector<pending_trailers> awaiting_trailers_;
+  io::buffer* output_ = nullptr;  // within append_output()
+  std::size_t rest_of_frame_;     // bytes to come of the current frame or of the preface
+  std::array<std::byte, 9> frame_header_{};
+  std::size_t frame_header_size_ = 0;
+  frame_budget frames_;
+  frame_budget resets_;
+  frame_budget provoked_resets_;
+  std::uint32_t provoked_count_ = 0;  // resets that the server has sent, not yet charged
+  std::uint32_t continuations_ = 0;   // CONTINUATION frames of the current head
+  std::int32_t last_stream_ = 0;
+  http2_abuse abuse_ = http2_abuse::none;
+  bool block_is_open_ = false;  // a CONTINUATION frame must follow
+  bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION
+  bool head_is_refused_ = false;
+  bool has_failed_ = false;      // nghttp2 cannot continue, because memory is missing
+  bool has_last_words_ = false;  // whether GOAWAY was sent after has_failed_
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/http2_session.hpp>
+
+#include <gyre/http/http2_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace http2_session_test {
+namespace {
+
+using namespace gyre::http::test;
+using namespace std::chrono_literals;
+using gyre::http::http2_options;
+using gyre::http::detail::head_limits;
+using gyre::http::detail::header_block;
+using gyre::http::detail::http2_abuse;
+using gyre::http::detail::http2_body_source;
+using gyre::http::detail::http2_error;
+using gyre::http::detail::http2_event;
+using gyre::http::detail::http2_session;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The body of a response, of which `held_back` bytes are not there yet.
+class text_body final : public http2_body_source {
+ public:
+  explicit text_body(std::string text, std::size_t held_back = 0)
+      : text_(std::move(text)), held_back_(held_back) {}
+
+  offer offer_bytes(std::size_t max_size) noexcept override {
+    const std::size_t there = text_.size() - held_back_;
+    const std::size_t size = std::min(there, max_size);
+    return {.size = size, .is_last = size == text_.size()};
+  }
+  bool take_bytes(gyre::io::buffer& output, std::size_t size) override {
+    if (is_broken) return false;
+    output.append(std::string_view(text_).substr(0, size));
+    text_.erase(0, size);
+    return true;
+  }
+  const header_block* trailers() const noexcept override { return &fields; }
+  void release() noexcept { held_back_ = 0; }
+
+  header_block fields;
+  bool is_broken = false;
+
+ private:
+  std::string text_;
+  std::size_t held_back_;
+};
+
+/// A session, with its events and frames as lines.
+struct side {
+  explicit side(const http2_options& options = {}, const head_limits& fields = {})
+      : session(options, fields, time) {}
+
+  /// Passes bytes on, at most `piece` at a time, and returns the events.
+  std::string receive(std::string_view bytes, std::size_t piece = 1'000'000) {
+    std::string text;
+    while (!bytes.empty()) {
+      gyre::io::input input(bytes.substr(0, piece));
+      bytes.remove_prefix(std::min(piece, bytes.size()));
+      while (!input.empty()) {
+        session.receive(input, time);
+        text += events();
+      }
+    }
+    return text;
+  }
+  std::string events() {
+    std::string text;
+    while (const auto event = session.next_event()) {
+      const std::string stream = std::to_string(event->stream);
+      switch (event->what) {
+        case http2_event::kind::request:
+        case http2_event::kind::refused:
+          text += (event->what == http2_event::kind::request ? "request " : "refused ") + stream +
+                  (event->is_end ? " end " : " ") + fields() + '\n';
+          break;
+        case http2_event::kind::data:
+          text +=
+              "data " + stream + ' ' +
+              std::string(reinterpret_cast<const char*>(event->bytes.data()), event->bytes.size()) +
+              '\n';
+          break;
+        case http2_event::kind::end: text += "end " + stream + ' ' + fields() + '\n'; break;
+        case http2_event::kind::closed:
+          text +=
+              "closed " + stream + ' ' + std::to_string(static_cast<unsigned>(event->error)) + '\n';
+          break;
+      }
+    }
+    return text;
+  }
+  std::string fields() const {
+    std::string text;
+    for (std::size_t i = 0; i < session.head().size(); ++i) {
+      const auto field = session.head()[i];
+      text.append(field.name).append("=").append(field.value).append(";");
+    }
+    return text;
+  }
+  std::string send() {
+    gyre::io::buffer output;
+    while (session.append_output(output, time)) {
+    }
+    std::string bytes(output.text());
+    return printer.print(bytes);
+  }
+  void respond(std::int32_t stream, http2_body_source* body) {
+    header_block head;
+    head.add(":status", "200");
+    session.respond(stream, head, body);
+  }
+  /// Begins the connection, and drops the frames of its beginning.
+  void begin() {
+    receive(client_hello());
+    send();
+    receive(frame(settings_frame, ack, 0));
+  }
+
+  gyre::steady_time time{1000h};
+  http2_session session;
+  frame_printer printer;
+};
+
+TEST(Http2Session, BeginsWithSettings) {
+  side server;
+  EXPECT_EQ(server.send(), "SETTINGS\nWINDOW_UPDATE 0 983041\n");
+  EXPECT_EQ(server.receive(client_hello()), "");
+  EXPECT_EQ(server.send(), "SETTINGS ack\n");
+}
+
+TEST(Http2Session, ReadsRequestsCutAnywhere) {
+  const std::string bytes = client_hello() + request_frame(1, "GET", "/a") +
+                            request_frame(3, "POST", "/b", 0, {{"content-length", "5"}}) +
+                            frame(data_frame, 0, 3, "hel") + frame(data_frame, end_stream, 3, "lo");
+  for (const std::size_t piece : {1U, 2U, 3U, 7U, 10U, 1000U}) {
+    side server;
+    std::string events = server.receive(bytes, piece);
+    // A frame's body bytes may come in several events.
+    for (std::string_view cut : {"\ndata 3 "}) {
+      std::size_t first = events.find(cut);
+      for (std::size_t next; (next = events.find(cut, first + 1)) != std::string::npos;) {
+        events.erase(next, cut.size());
+      }
+    }
+    EXPECT_EQ(events,
+              "request 1 end :method=GET;:scheme=http;:authority=a;:path=/a;\n"
+              "request 3 :method=POST;:scheme=http;:authority=a;:path=/b;content-length=5;\n"
+              "data 3 hello\nend 3 \n")
+        << piece;
+  }
+}
+
+TEST(Http2Session, ReadsContinuedHeadsAndTrailers) {
+  side server;
+  server.begin();
+  const std::string block = block_of(request_fields("POST", "/"));
+  const std::string request = frame(headers_frame, 0, 1, block.substr(0, 20)) +
+                              frame(continuation_frame, 0, 1, block.substr(20, 10));
+  EXPECT_EQ(server.receive(request), "");
+  EXPECT_TRUE(server.session.awaits_rest_of_head());
+  EXPECT_EQ(server.receive(frame(continuation_frame, end_headers, 1, block.substr(30))),
+            "request 1 :method=POST;:scheme=http;:authority=a;:path=/;\n");
+  EXPECT_FALSE(server.session.awaits_rest_of_head());
+  EXPECT_EQ(server.receive(frame(data_frame, 0, 1, "x") +
+                           frame(headers_frame, end_stream | end_headers, 1, literal("t", "1"))),
+            "data 1 x\nend 1 t=1;\n");
+}
+
+TEST(Http2Session, SendsAResponseAndClosesTheStream) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "GET", "/"));
+  text_body body("hello");
+  server.respond(1, &body);
+  EXPECT_EQ(server.send(), "HEADERS 1 :status: 200;\nDATA 1 end hello\n");
+  EXPECT_EQ(server.events(), "closed 1 0\n");
+  server.receive(request_frame(3, "GET", "/"));
+  server.respond(3, nullptr);
+  EXPECT_EQ(server.send(), "HEADERS 3 end :status: 200;\n");
+  EXPECT_EQ(server.events(), "closed 3 0\n");
+}
+
+TEST(Http2Session, WaitsForABodyThatIsNotThereYet) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "GET", "/"));
+  text_body body("hello", 2);
+  body.fields.add("t", "1");
+  server.respond(1, &body);
+  EXPECT_EQ(server.send(), "HEADERS 1 :status: 200;\nDATA 1 hel\n");
+  EXPECT_EQ(server.send(), "");
+  body.release();
+  EXPECT_EQ(server.send(), "");
+  server.session.resume(1);
+  EXPECT_EQ(server.send(), "DATA 1 lo\nHEADERS 1 end t: 1;\n");
+  EXPECT_EQ(server.events(), "closed 1 0\n");
+}
+
+TEST(Http2Session, StreamsTakeTurns) {
+  side server;
+  server.begin();
+  server.receive(window_update(0, 1'000'000));
+  for (const std::uint32_t stream : {1U, 3U, 5U}) server.receive(request_frame(stream, "GET", "/"));
+  text_body first(std::string(50'000, 'a'));
+  text_body second(std::string(50'000, 'b'));
+  text_body third("c");
+  server.respond(1, &first);
+  server.respond(3, &second);
+  server.respond(5, &third);
+  const std::string sent = server.send();
+  EXPECT_LT(sent.find("DATA 5 end c"), sent.find("DATA 1 end"));
+  EXPECT_LT(sent.find("DATA 3 16384"), sent.find("DATA 1 end"));
+}
+
+TEST(Http2Session, AReadErrorOfABodyResetsItsStream) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "GET", "/"));
+  text_body body("hello");
+  body.is_broken = true;
+  server.respond(1, &body);
+  EXPECT_EQ(server.send(), "HEADERS 1 :status: 200;\nRST_STREAM 1 2\n");
+  EXPECT_EQ(server.events(), "closed 1 2\n");
+}
+
+TEST(Http2Session, AResponseBeforeTheEndOfTheRequestStopsTheRequest) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "POST", "/", 0));
+  server.respond(1, nullptr);
+  EXPECT_EQ(server.send(), "HEADERS 1 end :status: 200;\nRST_STREAM 1 0\n");
+  EXPECT_EQ(server.events(), "closed 1 0\n");
+  // Bytes that were on their way still get credit, once half of the window was used.
+  std::string sent;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(server.receive(frame(data_frame, 0, 1, std::string(16'384, 'x'))), "");
+    sent += server.send();
+  }
+  EXPECT_THAT(sent, HasSubstr("WINDOW_UPDATE 0 "));
+}
+
+TEST(Http2Session, WindowsGrowOnlyByCredit) {
+  http2_options options;
+  options.stream_window = 65'536;
+  options.connection_window = 65'536;
+  side server(options);
+  server.begin();
+  server.receive(request_frame(1, "POST", "/", 0));
+  for (int i = 0; i < 3; ++i) server.receive(frame(data_frame, 0, 1, std::string(16'384, 'x')));
+  EXPECT_EQ(server.send(), "");
+  server.session.credit_stream(1, 40'000);
+  EXPECT_EQ(server.send(), "WINDOW_UPDATE 1 40000\n");
+  server.session.credit_connection(40'000);
+  EXPECT_EQ(server.send(), "WINDOW_UPDATE 0 40000\n");
+  // More than the windows hold is an error of the connection.
+  EXPECT_EQ(server.receive(frame(data_frame, 0, 1, std::string(16'384, 'x'))).substr(0, 6),
+            "data 1");
+  for (int i = 0; i < 3; ++i) server.receive(frame(data_frame, 0, 1, std::string(16'384, 'x')));
+  EXPECT_THAT(server.send(), HasSubstr(" error 3\n"));
+}
+
+TEST(Http2Session, EndsAfterTheStreamsThatHaveBegun) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "GET", "/"));
+  server.session.announce_end();
+  EXPECT_EQ(server.send(), "GOAWAY last 2147483647 error 0\n");
+  EXPECT_THAT(server.receive(request_frame(3, "GET", "/")), HasSubstr("request 3"));
+  server.session.end();
+  EXPECT_EQ(server.send(), "GOAWAY last 3 error 0\n");
+  EXPECT_EQ(server.receive(request_frame(5, "GET", "/")), "");
+  server.respond(1, nullptr);
+  server.respond(3, nullptr);
+  EXPECT_FALSE(server.session.is_over());
+  server.send();
+  EXPECT_TRUE(server.session.is_over());
+}
+
+TEST(Http2Session, MalformedRequestsResetTheirStream) {
+  for (const field_texts& wrong :
+       {field_texts{{"Upper", "a"}}, field_texts{{"connection", "close"}},
+        field_texts{{"transfer-encoding", "chunked"}}, field_texts{{"te", "gzip"}},
+        field_texts{{":path", "/b"}}, field_texts{{"a", "b\r\nc: d"}}, field_texts{{"a b", "c"}},
+        field_texts{{"a", " b"}}, field_texts{{"content-length", "5"}}}) {
+    side server;
+    server.begin();
+    EXPECT_EQ(server.receive(request_frame(1, "GET", "/", end_stream, wrong)), "");
+    EXPECT_EQ(server.send(), "RST_STREAM 1 1\n") << wrong.front().first;
+  }
+}
+
+TEST(Http2Session, OtherProtocolsGetGoaway) {
+  side server;
+  server.receive("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(server.send(), HasSubstr(" error 1\n"));
+  EXPECT_TRUE(server.session.is_over());
+}
+
+// --- Hostile peers ---
+
+struct flood {
+  const char* name;
+  std::string bytes;
+};
+
+TEST(Http2Session, FramesThatCarryNothingEndTheConnection) {
+  http2_options options;
+  options.frame_burst = 50;
+  options.frames_per_second = 10;
+  const std::vector<flood> floods{
+      {"PING", frame(ping_frame, 0, 0, "12345678")},
+      {"SETTINGS", frame(settings_frame, 0, 0)},
+      {"PRIORITY", frame(priority_frame, 0, 1, std::string("\0\0\0\0\1", 5))},
+      {"empty DATA", frame(data_frame, 0, 1)},
+      {"WINDOW_UPDATE", window_update(0, 1)},
+      {"unknown", frame(200, 0, 0, "x")}};
+  for (const flood& each : floods) {
+    side server(options);
+    server.begin();
+    server.receive(request_frame(1, "POST", "/", 0));
+    std::string sent;
+    for (int i = 0; i < 40; ++i) server.receive(each.bytes);
+    EXPECT_EQ(server.session.abuse(), http2_abuse::none) << each.name;
+    server.time += 1s;
+    for (int i = 0; i < 60; ++i) server.receive(each.bytes);
+    EXPECT_EQ(server.session.abuse(), http2_abuse::frames) << each.name;
+    EXPECT_THAT(server.send(), EndsWith(" error 11\n")) << each.name;
+    EXPECT_TRUE(server.session.is_over()) << each.name;
+  }
+}
+
+TEST(Http2Session, RapidResetsEndTheConnection) {
+  http2_options options;
+  options.reset_burst = 30;
+  options.resets_per_second = 5;
+  side server(options);
+  server.begin();
+  std::uint32_t stream = 1;
+  for (; server.session.abuse() == http2_abuse::none && stream < 2001; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/") +
+                   frame(reset_frame, 0, stream, big_endian(8)));
+    server.send();
+  }
+  EXPECT_EQ(server.session.abuse(), http2_abuse::resets);
+  EXPECT_EQ(stream, 63U);
+}
+
+TEST(Http2Session, ResetsThatTheClientProvokesEndTheConnection) {
+  http2_options options;
+  options.reset_burst = 30;
+  options.resets_per_second = 5;
+  side server(options);
+  server.begin();
+  std::uint32_t stream = 1;
+  for (; server.session.abuse() == http2_abuse::none && stream < 2001; stream += 2) {
+    // A window above 2^31 - 1 is an error of the stream.
+    server.receive(request_frame(stream, "GET", "/") + window_update(stream, 0x7fffffff));
+    server.send();
+  }
+  EXPECT_EQ(server.session.abuse(), http2_abuse::provoked_resets);
+}
+
+TEST(Http2Session, ContinuationsEndTheConnection) {
+  side server;
+  server.begin();
+  server.receive(frame(headers_frame, 0, 1, block_of(request_fields("GET", "/"))));
+  for (int i = 0; i < 20; ++i) server.receive(frame(continuation_frame, 0, 1));
+  EXPECT_EQ(server.session.abuse(), http2_abuse::frames);
+  EXPECT_THAT(server.send(), EndsWith(" error 11\n"));
+}
+
+TEST(Http2Session, FieldsAreChargedMoreThanTheirText) {
+  // One byte on the wire for each field: index 62 is the entry that the first block has added.
+  const std::string start = block_of(request_fields("GET", "/"));
+  {
+    side server;
+    server.begin();
+    EXPECT_THAT(server.receive(frame(headers_frame, end_stream | end_headers, 1,
+                                     start +
+                                         std::string("\x40\x01"
+                                                     "a\x00",
+                                                     4) +
+                                         std::string(99, '\xbe'))),
+                HasSubstr("request 1 end"));
+    EXPECT_THAT(server.receive(frame(headers_frame, end_stream | end_headers, 3,
+                                     start + std::string(101, '\xbe'))),
+                HasSubstr("refused 3 end"));
+  }
+  side server;
+  server.begin();
+  server.receive(frame(headers_frame, 0, 1,
+                       start + std::string("\x40\x01"
+                                           "a\x00",
+                                           4)));
+  server.receive(frame(continuation_frame, end_headers, 1, std::string(16'000, '\xbe')));
+  EXPECT_EQ(server.session.abuse(), http2_abuse::fields);
+  EXPECT_THAT(server.send(), EndsWith(" error 11\n"));
+}
+
+TEST(Http2Session, CrumbsOfCookiesCount) {
+  side server;
+  server.begin();
+  field_texts crumbs;
+  for (int i = 0; i < 101; ++i) crumbs.emplace_back("cookie", "a=" + std::to_string(i));
+  EXPECT_THAT(server.receive(request_frame(1, "GET", "/", end_stream, crumbs)),
+              HasSubstr("refused 1 end"));
+}
+
+TEST(Http2Session, MemoryIsBounded) {
+  http2_options options;
+  options.max_streams = 1'000'000;
+  options.session_memory = 100'000;
+  side server(options);
+  server.begin();
+  const std::size_t idle = server.session.memory();
+  EXPECT_LT(idle, 40'000U);
+  std::uint32_t stream = 1;
+  for (; server.session.abuse() == http2_abuse::none && stream < 20'001; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/"));
+  }
+  EXPECT_EQ(server.session.abuse(), http2_abuse::memory);
+  EXPECT_LT(server.session.memory(), 100'001U);
+  EXPECT_THAT(server.send(), EndsWith(" error 11\n"));
+  EXPECT_TRUE(server.session.is_over());
+}
+
+TEST(Http2Session, MoreStreamsThanAllowedAreRefused) {
+  http2_options options;
+  options.max_streams = 2;
+  side server(options);
+  server.receive(client_hello());
+  server.send();
+  server.receive(request_frame(1, "GET", "/") + request_frame(3, "GET", "/"));
+  EXPECT_EQ(server.receive(request_frame(5, "GET", "/")), "");
+  EXPECT_EQ(server.send(), "RST_STREAM 5 7\n");
+  // Once the client has acknowledged the settings, it knows the limit.
+  server.receive(frame(settings_frame, ack, 0));
+  EXPECT_EQ(server.receive(request_frame(7, "GET", "/")), "");
+  EXPECT_EQ(server.send(), "GOAWAY last 3 error 1\n");
+}
+
+}  // namespace
+}  // namespace http2_session_test

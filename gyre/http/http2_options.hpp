@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// http2_options: the limits of HTTP/2 connections of a server.
+//
+//     gyre::http::server_options options;
+//     options.http2.max_streams = 32;
+//     options.http2.prior_knowledge = false;
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::http {
+
+/// Limits of each HTTP/2 connection. server_limits and server_timeouts apply to the requests of
+/// HTTP/2, too. A peer that exceeds a limit for abuse gets GOAWAY with ENHANCE_YOUR_CALM; see
+/// docs/design/http2.md.
+struct http2_options {
+  /// Whether to speak HTTP/2 at all. If false, a client that begins with HTTP/2 gets 505.
+  bool enabled = true;
+  /// Whether a client may begin with HTTP/2 in clear text, without asking (RFC 9113, 3.3). Such a
+  /// client's first line, "PRI * HTTP/2.0", is no request of HTTP/1.1, so nothing else changes.
+  bool prior_knowledge = true;
+  /// The maximum of requests at a time. A request counts until its handler has ended, even if the
+  /// client has reset its stream. Further ones are refused with REFUSED_STREAM.
+  std::uint32_t max_streams = 100;
+  /// Bytes of a streamed request body that wait for the handler, for each stream.
+  std::uint32_t stream_window = std::uint32_t{64} << 10;
+  /// Bytes of all streamed request bodies of the connection that wait for their handlers.
+  std::uint32_t connection_window = std::uint32_t{1} << 20;
+  /// Bytes of request bodies that are read as a whole, for all requests of the connection. From
+  /// half of it on, only the oldest incomplete request may send more, except what the windows allow
+  /// already. If more comes, the newest incomplete request is refused with REFUSED_STREAM. A single
+  /// request may have a longer body.
+  std::size_t body_memory = std::size_t{1} << 20;
+  /// Bytes of responses that wait to be sent. While more wait, the handlers of further requests are
+  /// not called. A single response may be longer.
+  std::size_t response_memory = std::size_t{1} << 20;
+  /// Bytes that the state of the protocol may hold, such as streams, header tables and frames that
+  /// wait. A connection that needs more is closed.
+  std::size_t session_memory = std::size_t{512} << 10;
+  /// Frames that carry nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA and frames of
+  /// unknown types. A client may send `frame_burst` at once, `frames_per_second` on average, and a
+  /// few for each request and for each DATA frame in either direction.
+  std::uint32_t frame_burst = 1000;
+  std::uint32_t frames_per_second = 100;
+  /// Streams that are reset before their response: by the client, and, counted apart, by the server
+  /// because of the client's errors.
+  std::uint32_t reset_burst = 200;
+  std::uint32_t resets_per_second = 20;
+  /// The average of bytes per second that a client must take of a response while its windows hold
+  /// the response up; connection_options::write_timeout allows for pauses. Slower streams are reset
+  /// with CANCEL.
+  std::size_t response_rate = 1024;
+};
+
+}  // namespace gyre::http
