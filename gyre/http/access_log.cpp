@@ -36,7 +36,11 @@ std::string to_combined_log(const access_record& record) {
   std::string request_line(request.method_text());
   request_line += ' ';
   request_line += request.target();
-  request_line += request.minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1";
+  if (request.major_version() == 2) {
+    request_line += " HTTP/2.0";
+  } else {
+    request_line += request.minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1";
+  }
   append_quoted(line, request_line);
   line += ' ' + std::to_string(to_number(record.status)) + ' ' + std::to_string(record.body_bytes) +
           ' ';

@@ -91,8 +91,12 @@ class request {
   /// The host, and port if any, that the client has named; empty in an HTTP/1.0 request without
   /// Host.
   [[nodiscard]] std::string_view host() const noexcept { return host_; }
-  /// Returns 1 for HTTP/1.1, and 0 for HTTP/1.0.
-  [[nodiscard]] unsigned minor_version() const noexcept { return minor_version_; }
+  /// Returns 1 for HTTP/1.1 and 1.0, and 2 for HTTP/2.
+  [[nodiscard]] unsigned major_version() const noexcept { return major_version_; }
+  /// Returns 1 for HTTP/1.1, and 0 for HTTP/1.0 and HTTP/2.
+  [[nodiscard]] unsigned minor_version() const noexcept {
+    return major_version_ == 1 ? minor_version_ : 0U;
+  }
 
   /// The methods for which the path has handlers, if it has none for this method; otherwise empty.
   [[nodiscard]] method_set allowed_methods() const noexcept;
@@ -139,7 +143,8 @@ class request {
   /// errc::body_too_large, with the errors of malformed chunks, and with io::errc::busy while
   /// another coroutine awaits next_chunk(); std::logic_error on a route without streamed bodies.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
-  /// The trailer fields of a chunked body; of a streamed body, once it has been read.
+  /// The trailer fields of a chunked body, or of a body of HTTP/2; of a streamed body, once it has
+  /// been read.
   [[nodiscard]] field_list trailers() const noexcept { return trailers_; }
 
   /// Attaches a value to the request, for the handlers and middleware that are called later; it
@@ -170,7 +175,8 @@ class request {
     return const_cast<request&>(*this).attachment<T>();  // safe: changes nothing
   }
 
-  /// The connection; null once it has ended.
+  /// The connection; null once it, or the stream of HTTP/2, has ended. Other requests of HTTP/2
+  /// share it, so that nothing may be sent on it.
   [[nodiscard]] net::tcp_connection* connection() const noexcept;
   /// The address of the peer. Throws std::system_error once the connection has ended.
   [[nodiscard]] net::endpoint peer_endpoint() const;
@@ -204,7 +210,8 @@ class request {
 
   detail::exchange* owner_;
   http::method method_ = http::method::get;
-  std::uint8_t minor_version_ = 1;
+  std::uint8_t major_version_ = 1;
+  std::uint8_t minor_version_ = 1;  // also 1 for HTTP/2, whose bodies may have any length
   std::string_view method_text_;
   std::string_view target_;
   std::string_view path_;

@@ -62,6 +62,10 @@ server_metrics server::metrics() const noexcept {
     sum.requests += counts.requests.get();
     sum.malformed += counts.malformed.get();
     sum.timeouts += counts.timeouts.get();
+    sum.http2.connections += counts.http2_connections.get();
+    sum.http2.refused_streams += counts.refused_streams.get();
+    sum.http2.stalled_streams += counts.stalled_streams.get();
+    sum.http2.floods += counts.floods.get();
     sum.informational += counts.by_class[1].get();
     sum.successes += counts.by_class[2].get();
     sum.redirections += counts.by_class[3].get();

@@ -33,6 +33,15 @@ namespace detail {
 class server_core;
 }  // namespace detail
 
+/// Counters of HTTP/2 since the construction of a server.
+struct http2_metrics {
+  std::uint64_t connections = 0;
+  std::uint64_t refused_streams =
+      0;  ///< requests that the client may send again: too many at a time
+  std::uint64_t stalled_streams = 0;  ///< responses that the client took too slowly
+  std::uint64_t floods = 0;           ///< connections that were ended because of abuse
+};
+
 /// Counters since the construction of a server, except `active`.
 struct server_metrics {
   std::uint64_t requests = 0;  ///< requests whose head was received completely
@@ -44,6 +53,7 @@ struct server_metrics {
   std::uint64_t malformed = 0;  ///< client errors (4xx) by the parser or a limit
   std::uint64_t timeouts = 0;   ///< connections closed by a time limit
   std::size_t active = 0;       ///< requests being received or without a complete response now
+  http2_metrics http2 = {};
   net::tcp_server_metrics tcp = {};
 };
 

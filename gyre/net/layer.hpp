@@ -133,6 +133,10 @@ class layer {
   /// if the client has asked for a server of another identity.
   virtual bool covers_host(std::string_view host) const;
 
+  /// Returns the protocol above the layer that both ends have agreed on, such as "h2" by ALPN;
+  /// empty if they have not.
+  virtual std::string_view application_protocol() const noexcept { return {}; }
+
   /// Returns texts for error messages: the name of the class of the operations, and the name of the
   /// peer, if any.
   virtual std::string_view stream_name() const noexcept { return "gyre::net::layered_stream"; }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace gyre::http::detail {
@@ -19,6 +20,11 @@ struct body_access {
   static bool is_stream(const response& response) noexcept {
     return response.source_ != nullptr && response.source_->type == body_source::kind::stream;
   }
+  /// Whether the body is in memory that the response does not own.
+  static bool is_borrowed(const response& response) noexcept {
+    return response.borrowed_.data() != nullptr;
+  }
+  static std::string take_body(response& response) noexcept { return std::move(response.body_); }
   /// Returns the length of a streamed body; nothing if it is unknown.
   static std::optional<std::uint64_t>& length(response& response) noexcept {
     return response.source_->length;

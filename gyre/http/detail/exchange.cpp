@@ -5,8 +5,7 @@
 #include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
-#include <gyre/http/detail/head_writer.hpp>
-#include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/detail/http2_request.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/request_target.hpp>
 #include <gyre/io/error.hpp>
@@ -19,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -30,8 +30,6 @@
 namespace gyre::http::detail {
 namespace {
 
-// A body above this size is sent without a copy; a shorter one is copied after the head.
-constexpr std::size_t max_copied = std::size_t{4} << 10;
 // A handler that has written this many bytes without waiting yields to other connections, because a
 // fast peer may never make it wait.
 constexpr std::size_t max_in_a_row = std::size_t{256} << 10;
@@ -70,16 +68,30 @@ bool offers_protocols(const field_list& request_fields,
 
 exchange::exchange(server_shard& shard) noexcept : shard_(&shard), request_(*this) {}
 
-errc exchange::begin(server_connection& connection, std::span<const std::byte> head) {
-  connection_ = &connection;
+void exchange::attach(exchange_stream& stream) noexcept {
+  stream_ = &stream;
   is_counted_ = true;
+}
+
+errc exchange::begin(exchange_stream& stream, std::span<const std::byte> head) {
+  attach(stream);
   head_bytes_.append(head);
   const errc error = parse_request_head(head_bytes_.text(), shard_->core().head_limits, head_);
-  if (error != errc{}) return error;
+  return error == errc{} ? begin_request(1) : error;
+}
 
+errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_end) {
+  attach(stream);
+  const errc error =
+      read_http2_request(head, is_end, shard_->core().head_limits, head_bytes_, head_);
+  return error == errc{} ? begin_request(2) : error;
+}
+
+[[gnu::always_inline]] inline errc exchange::begin_request(std::uint8_t major_version) {
   request_.method_ = method_of(head_.method);
   request_.method_text_ = head_.method;
   request_.target_ = head_.target;
+  request_.major_version_ = major_version;
   request_.minor_version_ = head_.framing.minor_version;
   request_.host_ = head_.host;
   request_.fields_ = field_list(head_.fields);
@@ -100,7 +112,7 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   const chosen_route chosen = shard_->core().find(request_, match_);
   route_ = chosen.route;
   middlewares_ = chosen.middlewares;
-  if (!shard_->core().serves_host(request_.host_, connection.tcp())) {
+  if (!shard_->core().serves_host(request_.host_, stream_->tcp())) {
     // No middleware, because one could respond in place of the misdirected route.
     route_ = &shard_->core().misdirected();
     middlewares_ = {};
@@ -122,7 +134,7 @@ void exchange::assign_id() {
     const std::string_view sent_id = request_.field(ids.field).value_or("");
     const bool is_valid = !sent_id.empty() && sent_id.size() <= ids.max_size &&
                           std::ranges::all_of(sent_id, may_be_in_id);
-    if (is_valid && is_trusted(options.forwarding, connection_->tcp().peer_endpoint())) {
+    if (is_valid && is_trusted(options.forwarding, stream_->tcp().peer_endpoint())) {
       request_.id_ = sent_id;
       return;
     }
@@ -133,16 +145,15 @@ void exchange::assign_id() {
 
 const request_origin& exchange::origin() noexcept {
   if (!origin_) {
-    origin_ = connection_ == nullptr
-                  ? request_origin()
-                  : find_origin(shard_->core().options.forwarding,
-                                connection_->tcp().peer_endpoint(), request_.fields_);
+    origin_ = stream_ == nullptr ? request_origin()
+                                 : find_origin(shard_->core().options.forwarding,
+                                               stream_->tcp().peer_endpoint(), request_.fields_);
   }
   return *origin_;
 }
 
 bool exchange::is_secure() const noexcept {
-  return connection_ == nullptr ? was_secure_ : connection_->tcp().layer() != nullptr;
+  return stream_ == nullptr ? was_secure_ : stream_->tcp().layer() != nullptr;
 }
 
 inplace_stop_token exchange::server_stop_token() const noexcept {
@@ -152,7 +163,7 @@ inplace_stop_token exchange::server_stop_token() const noexcept {
 event_loop& exchange::loop() const noexcept { return shard_->loop(); }
 
 net::tcp_connection* exchange::connection() const noexcept {
-  return connection_ == nullptr ? nullptr : &connection_->tcp();
+  return stream_ == nullptr ? nullptr : &stream_->tcp();
 }
 
 std::uint64_t exchange::max_body_size() const noexcept {
@@ -190,7 +201,7 @@ void exchange::record_if_asked() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
   live_ = std::make_unique<live_handler>(shard_->loop(), request_.method_text_, route_->pattern,
-                                         connection_->tcp().peer_endpoint());
+                                         stream_->tcp().peer_endpoint());
 }
 
 task<response> exchange::through_middleware(next_handler first) {
@@ -211,8 +222,8 @@ void exchange::release_hold() noexcept {
 
 void exchange::conclude() noexcept {
   has_coroutine_ended_ = false;
-  if (connection_ == nullptr) return destroy_without_connection();
-  stream_ ? conclude_stream() : conclude_handler();
+  if (stream_ == nullptr) return destroy_without_connection();
+  writing_ ? conclude_stream() : conclude_handler();
 }
 
 void exchange::conclude_handler() noexcept {
@@ -260,7 +271,7 @@ std::optional<response> exchange::response_to(const std::exception_ptr& error) n
 // Whether the connection has failed or ended, or the handler's stop was requested after the
 // client's FIN.
 bool exchange::client_has_left() const noexcept {
-  return connection_ == nullptr || stop_source_.stop_requested() || !connection_->tcp().can_send();
+  return stream_ == nullptr || stop_source_.stop_requested() || !stream_->can_send();
 }
 
 // Reports an error of the program. Does nothing once the client has left, because clients that
@@ -274,7 +285,7 @@ void exchange::respond(response result) noexcept {
     send(result);
   } catch (...) {
     report(std::current_exception());
-    if (connection_ != nullptr) connection_->tcp().abort();
+    if (stream_ != nullptr) stream_->abort();
   }
 }
 
@@ -312,24 +323,22 @@ void exchange::abandon() noexcept {
   leave_connection();
 }
 
-// Makes the connection close after the exchange, and await the peer's FIN. keep_alive::close stays,
-// because a peer that has requested the close sends no more.
 void exchange::close_connection() noexcept {
   if (keep_alive_ == keep_alive::kept) keep_alive_ = keep_alive::linger;
 }
 
 void exchange::leave_connection() noexcept {
   server_core& core = shard_->core();
-  server_connection& connection = *connection_;
+  exchange_stream& stream = *stream_;
   const bool still_sends = keep_alive_ == keep_alive::close && body_.expects_more();
   const keep_alive future = still_sends ? keep_alive::linger : keep_alive_;
   server_shard& shard = *shard_;
-  connection_ = nullptr;
+  stream_ = nullptr;
   is_counted_ = false;
   reset();
   shard.release(*this);
   core.end_work();
-  connection.on_exchange_ended(future);
+  stream.on_exchange_ended(future);
 }
 
 void exchange::reset() noexcept {
@@ -352,18 +361,18 @@ void exchange::reset() noexcept {
 }
 
 void exchange::detach() noexcept {
-  const bool runs = (handler_ || stream_) && (!has_coroutine_ended_ || holds_ != 0);
+  const bool runs = (handler_ || writing_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
-    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // if the response failed
-    connection_ = nullptr;
+    const auto core = is_counted_ ? stream_->share_core() : nullptr;  // if the response failed
+    stream_ = nullptr;
     delete this;
     if (core != nullptr) core->end_work();
     return;
   }
-  keeps_core_ = connection_->share_core();
-  static_cast<void>(origin());  // the connection is needed to find it
+  keeps_core_ = stream_->share_core();
+  static_cast<void>(origin());  // the stream is needed to find it
   was_secure_ = is_secure();
-  connection_ = nullptr;
+  stream_ = nullptr;
   ++holds_;
   body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
   low_water_.wake();
@@ -391,7 +400,7 @@ bool exchange::must_send_continue() const noexcept {
 
 void exchange::send_continue() {
   if (!must_send_continue() || !body_.take_continue()) return;
-  connection_->output().append(message_writer::continue_response);
+  stream_->send_continue();
 }
 
 errc exchange::receive_body(io::input& input) {
@@ -402,6 +411,19 @@ errc exchange::receive_body(io::input& input) {
   return no_error;
 }
 
+errc exchange::receive_body(std::span<const std::byte> bytes) {
+  const errc error = body_.append(bytes);
+  if (error == no_error) body_.arrival().wake();
+  return error;
+}
+
+void exchange::end_body(const header_block& trailers) {
+  if (!body_.expects_more()) return;
+  body_.end(trailers);
+  request_.trailers_ = body_.trailers();
+  body_.arrival().wake();
+}
+
 void exchange::fail_body(errc error) {
   close_connection();
   body_.fail(error);
@@ -410,7 +432,7 @@ void exchange::fail_body(errc error) {
 void exchange::on_peer_ended() {
   ++holds_;
   if (body_.expects_more() && body_.end_input() != no_error) close_connection();
-  const bool runs = (handler_ || stream_) && !has_coroutine_ended_;
+  const bool runs = (handler_ || writing_) && !has_coroutine_ended_;
   if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
   release_hold();
 }
@@ -429,26 +451,23 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
     if (body_.arrival().has_begun()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::request::next_chunk");
     }
-    if (must_send_continue()) {
-      send_continue();
-      if (!connection_->is_in_turn()) connection_->flush();
-    }
+    send_continue();
     auto waiting = from_callback<void>([this](completion<void> done) {
       body_.arrival().begin(std::move(done));
-      connection_->want_body();
+      stream_->want_body();
     });
     const pending_wait::scope waits(body_.arrival());
     co_await std::move(waiting);
   }
   const std::span<const std::byte> chunk = body_.take_chunk();
-  if (connection_ != nullptr) connection_->resume_input();
+  if (stream_ != nullptr) stream_->on_body_taken(chunk.size());
   co_return chunk;
 }
 
 // --- The response ---
 
-[[gnu::always_inline]] inline void exchange::begin_body(const response& result,
-                                                        const handler_fields& own_fields) noexcept {
+message_writer& exchange::begin_body(const response& result,
+                                     std::optional<std::uint64_t> content_length) {
   const bool is_head = request_.method_ == method::head;
   body_kind kind = body_kind::length;
   std::uint64_t length = result.body().size();
@@ -460,59 +479,40 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
   } else if (is_head && length == 0) {
     // A handler of HEAD may set the length of a body that it does not have. Without that field the
     // length is unknown, and must not be sent as zero (RFC 9110, 8.6).
-    if (!own_fields.content_length) kind = body_kind::none;
-    length = own_fields.content_length.value_or(0);
+    if (!content_length) kind = body_kind::none;
+    length = content_length.value_or(0);
   }
   writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
+  return writer_;
 }
 
-[[gnu::always_inline]] inline void exchange::write_head(const response& result) {
-  const std::string_view id = request_.id_;
-  const std::string_view id_field = shard_->core().options.request_ids.field;
-  head_writer head(connection_->output(),
-                   result.fields_.text().size() + id_field.size() + id.size() + 4);
-  head.put_status_line(status_);
-  if (!id.empty() && !result.fields_.contains(id_field)) [[unlikely]] {
-    head.put(id_field);
-    head.put(": ");
-    head.put(id);
-    head.put("\r\n");
-  }
-  const handler_fields own_fields = head.put_fields(result.fields_);
-  if (!own_fields.has_date) head.put(shard_->date_line(connection_->current_time()));
-  begin_body(result, own_fields);
-  head.put_framing(writer_);
-  // Closing the connection discards the rest of a request body that was not read to its end.
-  if (own_fields.asks_for_close || body_.expects_more() || connection_->must_close() ||
-      writer_.ends_with_connection()) {
-    close_connection();
-  }
-  std::string_view option;
-  if (keep_alive_ != keep_alive::kept && !is_upgraded_) {
-    option = "close";
-  } else if (request_.minor_version_ == 0) {
-    option = "keep-alive";
-  }
-  head.put_connection(result.fields_, own_fields, option);
-  head.put("\r\n");
-  head.finish();
+field exchange::id_field(const response& result) const noexcept {
+  const std::string_view name = shard_->core().options.request_ids.field;
+  if (request_.id_.empty() || result.fields_.contains(name)) return {};
+  return {name, request_.id_};
+}
+
+bool exchange::take_whole_body(const response& result) noexcept {
+  if (result.source_ != nullptr || writer_.is_complete()) return false;
+  writer_.complete();
+  return true;
+}
+
+bool exchange::holds(std::string_view text) const noexcept {
+  const auto contains = [&](std::string_view memory) {
+    const std::less_equal<> is_before;
+    return is_before(memory.data(), text.data()) &&
+           is_before(text.data() + text.size(), memory.data() + memory.size());
+  };
+  return contains(head_bytes_.text()) || contains(body_.text()) || contains(body_.chunk());
 }
 
 void exchange::send(response& result) {
   if (result.source_ != nullptr || is_informational(result.status())) replace_unsendable(result);
   status_ = result.status();
   is_upgraded_ = is_of(result, body_source::kind::upgrade);
-  write_head(result);
+  stream_->send(*this, result);
   if (result.source_ != nullptr) return send_source(*result.source_);
-  if (!writer_.is_complete()) {
-    const std::string_view body = result.body();
-    writer_.complete();
-    if (body.size() > max_copied) {
-      connection_->flush(std::as_bytes(std::span(body)));
-    } else {
-      connection_->output().append(body);
-    }
-  }
   finish();
 }
 
@@ -565,36 +565,33 @@ void exchange::send_source(body_source& source) {
   if (is_upgraded_) return start_upgrade(std::move(source.run));
   if (writer_.is_complete()) return finish();
   if (source.type == body_source::kind::stream) return start_stream(std::move(source.write));
-  connection_->flush();
-  if (source.count != 0) {
-    writer_.complete();
-    connection_->tcp().send_file(std::move(source.file), source.offset, source.count);
-  }
+  if (source.count != 0) writer_.complete();
+  stream_->send_file(source);
   finish();
 }
 
 void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
-  connection_->flush();
+  stream_->begin_stream();
   write_ = std::move(write);
   upgraded_connection& writer = body_writer_.emplace(*this);
   has_coroutine_ended_ = false;
   record_if_asked();
-  stream_.emplace(*this, shard_->loop(), is_upgraded_ ? run_(writer) : write_(writer));
-  stream_->start();
+  writing_.emplace(*this, shard_->loop(), is_upgraded_ ? run_(writer) : write_(writer));
+  writing_->start();
 }
 
 void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
   close_connection();
-  body_.begin_upgraded(!connection_->must_close());
+  body_.begin_upgraded(!stream_->must_close());
   writer_.begin_upgraded();
   run_ = std::move(run);
-  connection_->want_body();
+  stream_->want_body();
   start_stream({});
 }
 
 void exchange::conclude_stream() noexcept {
-  std::exception_ptr error = stream_->take_error();
-  stream_.reset();
+  std::exception_ptr error = writing_->take_error();
+  writing_.reset();
   try {
     if (!error && writer_.missing() != 0) {
       error = std::make_exception_ptr(too_short_body(writer_.missing()));
@@ -604,32 +601,22 @@ void exchange::conclude_stream() noexcept {
       if (!is_of_body(error)) report(error);
       close_connection();
       // Reset the connection, so that the client does not take a part of the body for the whole.
-      if (!is_upgraded_) connection_->tcp().abort();
+      if (!is_upgraded_) stream_->abort();
     } else {
-      writer_.append_end(connection_->output(), body_writer_->trailers_.text());
+      stream_->end_body(writer_, body_writer_->trailers_);
     }
   } catch (...) {
-    connection_->tcp().abort();
+    stream_->abort();
   }
   finish();
 }
 
 void exchange::on_low_water() { low_water_.wake(); }
 
-void exchange::send_chunk(std::span<const std::byte> bytes) {
-  net::tcp_connection& tcp = connection_->tcp();
-  if (!writer_.is_chunked()) {
-    tcp.send(bytes);
-    return;
-  }
-  const std::string_view line = writer_.format_chunk_header(bytes.size());
-  tcp.send({std::as_bytes(std::span(line)), bytes, std::as_bytes(std::span("\r\n", 2))});
-}
-
 task<> exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   const auto check = [this] {
-    if (connection_ == nullptr || !connection_->tcp().can_send()) {
+    if (stream_ == nullptr || !stream_->can_send()) {
       throw std::system_error(make_error_code(io::errc::closed), "http::body_writer::write");
     }
   };
@@ -637,12 +624,9 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   if (writer_.add(bytes.size()) != no_error) {
     throw too_long_body();
   }
-  connection_->flush();
-  send_chunk(bytes);
+  const bool must_wait = stream_->write(writer_, bytes);
   check();
   sent_in_a_row_ += bytes.size();
-  const bool must_wait =
-      connection_->tcp().pending_output() >= shard_->core().options.tcp.connections.high_water;
   if (!must_wait && sent_in_a_row_ < max_in_a_row) co_return;
   sent_in_a_row_ = 0;
   if (!must_wait) {

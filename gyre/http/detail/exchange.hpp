@@ -6,6 +6,8 @@
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/http/detail/body_source.hpp>
 #include <gyre/http/detail/byte_sink.hpp>
+#include <gyre/http/detail/exchange_stream.hpp>
+#include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/incoming_body.hpp>
 #include <gyre/http/detail/live_handler.hpp>
 #include <gyre/http/detail/message_framing.hpp>
@@ -30,18 +32,17 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace gyre::http::detail {
 
-class server_connection;
 class server_core;
 class server_shard;
 struct server_route;
-struct handler_fields;
 
 /// One request of a connection and its response. A shard reuses the object, with its memory, for
-/// later requests. If the connection ends before the handler, the exchange outlives the connection,
-/// and destroys itself when the handler has ended.
+/// later requests. If the connection, or the stream of HTTP/2, ends before the handler, the
+/// exchange outlives it, and destroys itself when the handler has ended.
 ///
 /// Thread-safety: the loop's thread only.
 class exchange final : public gyre::detail::slab_object, public byte_sink {
@@ -51,9 +52,12 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   exchange& operator=(const exchange&) = delete;
   ~exchange() override = default;
 
-  /// Parses a whole head, and finds the route. Returns errc{} when the head is valid. The caller
-  /// has counted the request by server_core::begin_work(); the exchange calls end_work().
-  [[nodiscard]] errc begin(server_connection& connection, std::span<const std::byte> head);
+  /// Parses a whole head of HTTP/1, and finds the route. Returns errc{} when the head is valid. The
+  /// caller has counted the request by server_core::begin_work(); the exchange calls end_work().
+  [[nodiscard]] errc begin(exchange_stream& stream, std::span<const std::byte> head);
+  /// Begins like the other overload with a head of HTTP/2. `is_end`: whether the request has no
+  /// body.
+  [[nodiscard]] errc begin(exchange_stream& stream, const header_block& head, bool is_end);
   [[nodiscard]] bool is_upgraded() const noexcept { return is_upgraded_; }
   /// Returns the body of the request.
   [[nodiscard]] const incoming_body& body() const noexcept { return body_; }
@@ -62,6 +66,11 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   /// Passes input to incoming_body::receive(), and wakes the handler, which may end within the
   /// call.
   [[nodiscard]] errc receive_body(io::input& input);
+  /// Receives bytes of a body that HTTP/2 delimits, like the other overload.
+  [[nodiscard]] errc receive_body(std::span<const std::byte> bytes);
+  /// Called when a body that HTTP/2 delimits has ended. Wakes the handler, which may end within the
+  /// call.
+  void end_body(const header_block& trailers);
   /// Ends the body with `error`, which the handler gets after the bytes that have come.
   void fail_body(errc error);
   /// Called when the peer has ended its side. Requests the stop of the handler, unless
@@ -71,7 +80,8 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void run();
   /// Resumes a coroutine that waits in write().
   void on_low_water();
-  /// Called when the connection has ended, which is not used afterwards. May destroy the exchange.
+  /// Called when the connection or the stream has ended, which is not used afterwards. May destroy
+  /// the exchange.
   void detach() noexcept;
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
   [[nodiscard]] event_loop& loop() const noexcept;
@@ -83,6 +93,24 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   [[nodiscard]] bool is_secure() const noexcept;
   /// Prepares for the next request. Keeps memory that is not large.
   void reset() noexcept;
+
+  // The stream calls the members from here to close_connection() when it sends the response.
+  [[nodiscard]] const http::request& request() const noexcept { return request_; }
+  /// Determines the framing of the body. `content_length`: the Content-Length that the handler has
+  /// set, if any.
+  message_writer& begin_body(const response& result, std::optional<std::uint64_t> content_length);
+  /// Returns the field with the request's id, which the response must have besides the handler's
+  /// fields; one without a name if there is none.
+  [[nodiscard]] field id_field(const response& result) const noexcept;
+  /// Called after begin_body(). Returns whether the stream has to send the body of `result` now,
+  /// which then counts as sent.
+  [[nodiscard]] bool take_whole_body(const response& result) noexcept;
+  /// Whether `text` is in the memory of the request, which is gone after the exchange.
+  [[nodiscard]] bool holds(std::string_view text) const noexcept;
+  [[nodiscard]] keep_alive future() const noexcept { return keep_alive_; }
+  /// Makes the connection close after the exchange, and await the peer's FIN. keep_alive::close
+  /// stays, because a peer that has requested the close sends no more.
+  void close_connection() noexcept;
   /// Whether the object may serve another request: not after a stop was requested, which cannot be
   /// undone.
   [[nodiscard]] bool is_reusable() const noexcept { return !stop_source_.stop_requested(); }
@@ -121,15 +149,14 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void respond(response result) noexcept;
   void send(response& result);
   void replace_unsendable(response& result);
-  void write_head(const response& result);
-  void begin_body(const response& result, const handler_fields& own_fields) noexcept;
+  void attach(exchange_stream& stream) noexcept;
+  errc begin_request(std::uint8_t major_version);
   static bool is_of(const response& result, body_source::kind kind) noexcept;
   static bool may_be_sent(const response& result) noexcept;
   std::uint64_t max_body_size() const noexcept;
   bool must_send_continue() const noexcept;
   bool has_whole_file(const body_source& source) noexcept;
   void send_source(body_source& source);
-  void close_connection() noexcept;
   void record_if_asked();
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
@@ -149,11 +176,10 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   task<response> through_middleware(http::next_handler first);
   task<std::optional<std::span<const std::byte>>> next_chunk();
   task<> write(std::span<const std::byte> bytes) override;
-  void send_chunk(std::span<const std::byte> bytes);
 
   server_shard* shard_;
-  server_connection* connection_ = nullptr;
-  std::shared_ptr<server_core> keeps_core_;  // owns the core once the connection has ended
+  exchange_stream* stream_ = nullptr;
+  std::shared_ptr<server_core> keeps_core_;  // owns the core once the stream has ended
   http::request request_;
   request_head head_;
   io::buffer head_bytes_{{.prepend = 0}};
@@ -176,7 +202,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   bool is_counted_ = false;  // whether the server counts the request as work
   inplace_stop_source stop_source_;
   std::optional<owned_coroutine<response>> handler_;
-  std::optional<owned_coroutine<void>> stream_;
+  std::optional<owned_coroutine<void>> writing_;  // writes a streamed response
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;

@@ -177,6 +177,10 @@ struct http2_session::callbacks {
     http2_session& session = self(user);
     return guard([&] {
       const bool is_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+      if (frame->hd.type == NGHTTP2_RST_STREAM ||
+          (is_end && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS))) {
+        session.history_.finish(static_cast<std::uint32_t>(frame->hd.stream_id));
+      }
       if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         session.frames_.give(frames_per_request);
         session.events_.push_back({.what = session.head_is_refused_ ? http2_event::kind::refused
@@ -365,6 +369,7 @@ bool http2_session::receive(io::input& input, steady_time time) {
     const std::size_t rest = std::min(rest_of_frame_, input.size() - size);
     rest_of_frame_ -= rest;
     const std::span<const std::byte> piece = input.take(size + rest);
+    if (dependency_bytes_ != 0) read_dependency(piece.subspan(size));
     check(static_cast<int>(std::min<ssize_t>(
         0, nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(piece.data()),
                                     piece.size()))));
@@ -377,11 +382,41 @@ bool http2_session::receive(io::input& input, steady_time time) {
   return true;
 }
 
+// Returns the error of a frame on a stream of which nghttp2 knows no more, if it is one.
+http2_error http2_session::judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept {
+  switch (type) {
+    case NGHTTP2_PRIORITY: return stream == 0 ? http2_error::protocol_error : http2_error::no_error;
+    case NGHTTP2_HEADERS:
+      if (history_.was_skipped(stream)) return http2_error::protocol_error;
+      [[fallthrough]];
+    case NGHTTP2_DATA:
+      return history_.is_finished(stream) ? http2_error::stream_closed : http2_error::no_error;
+    default: return http2_error::no_error;
+  }
+}
+
+// Refuses a stream that depends on itself (RFC 7540, 5.3.1). nghttp2 does not read dependencies,
+// because the server ignores them.
+void http2_session::read_dependency(std::span<const std::byte> payload) {
+  for (const std::byte each : payload) {
+    if (dependency_bytes_ == 0) return;
+    dependency_ = (dependency_ << 8U) | std::to_integer<std::uint32_t>(each);
+    if (--dependency_bytes_ != 0) continue;
+    if ((dependency_ & 0x7fffffffU) == frame_stream_) fail(http2_error::protocol_error);
+  }
+}
+
 void http2_session::begin_frame(std::span<const std::byte> header, steady_time time) {
   const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(header[i]); };
   rest_of_frame_ = (byte(0) << 16U) | (byte(1) << 8U) | byte(2);
   const std::uint32_t type = byte(3);
   const std::uint32_t flags = byte(4);
+  frame_stream_ = load_be<std::uint32_t>(header.data() + 5) & 0x7fffffffU;
+  if (const http2_error error = judge_stream(type, frame_stream_); error != http2_error::no_error) {
+    return fail(error);
+  }
+  if (type == NGHTTP2_HEADERS && frame_stream_ % 2 == 1) history_.begin(frame_stream_);
+  dependency_bytes_ = type == NGHTTP2_PRIORITY && rest_of_frame_ == 5 ? 4 : 0;
   frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
   if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
   switch (type) {

@@ -14,6 +14,7 @@
 #include <gyre/http/detail/frame_budget.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/header_block.hpp>
+#include <gyre/http/detail/stream_history.hpp>
 #include <gyre/http/http2_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
@@ -167,6 +168,8 @@ class http2_session {
   friend callbacks;
 
   void begin_frame(std::span<const std::byte> header, steady_time time);
+  http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;
+  void read_dependency(std::span<const std::byte> payload);
   bool charge_provoked_resets(steady_time time);
   void note_abuse(http2_abuse abuse) noexcept;
   void end_abuse();
@@ -197,7 +200,11 @@ class http2_session {
   frame_budget resets_;
   frame_budget provoked_resets_;
   std::uint32_t provoked_count_ = 0;  // resets that the server has sent, not yet charged
-  std::uint32_t continuations_ = 0;   // CONTINUATION frames of the current head
+  stream_history history_;
+  std::uint32_t frame_stream_ = 0;   // the stream of the current frame
+  std::uint32_t dependency_ = 0;     // of the current PRIORITY frame
+  unsigned dependency_bytes_ = 0;    // bytes of it that are still to come
+  std::uint32_t continuations_ = 0;  // CONTINUATION frames of the current head
   std::int32_t last_stream_ = 0;
   http2_abuse abuse_ = http2_abuse::none;
   bool block_is_open_ = false;  // a CONTINUATION frame must follow

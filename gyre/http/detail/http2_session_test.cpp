@@ -307,6 +307,38 @@ TEST(Http2Session, OtherProtocolsGetGoaway) {
   EXPECT_TRUE(server.session.is_over());
 }
 
+TEST(Http2Session, StreamsThatTheClientHasEndedStayEnded) {
+  const std::string request = request_frame(3, "GET", "/");
+  const std::string reset = frame(reset_frame, 0, 3, big_endian(8));
+  const std::string body = frame(data_frame, 0, 3, "x");
+  const struct {
+    std::string bytes;
+    const char* sent;
+  } cases[] = {
+      {reset + body, "GOAWAY last 3 error 5\n"},
+      {reset + request, "GOAWAY last 3 error 5\n"},
+      {request_frame(1, "GET", "/"), "GOAWAY last 3 error 1\n"},
+      {frame(priority_frame, 0, 0, std::string("\0\0\0\1\1", 5)), "GOAWAY last 3 error 1\n"},
+      {frame(priority_frame, 0, 5, std::string("\0\0\0\5\1", 5)), "GOAWAY last 3 error 1\n"},
+  };
+  for (const auto& [bytes, sent] : cases) {
+    for (const std::size_t piece : {1U, 1000U}) {
+      side server;
+      server.begin();
+      server.receive(request);
+      server.receive(bytes, piece);
+      EXPECT_EQ(server.send(), sent);
+    }
+  }
+  side server;
+  server.begin();
+  server.receive(request);
+  server.respond(3, nullptr);
+  server.send();
+  server.receive(body);
+  EXPECT_EQ(server.send(), "GOAWAY last 3 error 5\n");
+}
+
 // --- Hostile peers ---
 
 struct flood {

@@ -66,6 +66,14 @@ class incoming_body {
   /// Consumes bytes of the body. Incomplete input and a full body are no errors. Errors: those of
   /// message_reader::next().
   [[nodiscard]] errc receive(io::input& input, const head_limits& limits);
+  /// Keeps bytes of a body that HTTP/2 delimits. Errors: those of message_reader::add().
+  [[nodiscard]] errc append(std::span<const std::byte> bytes) {
+    const errc error = reader_.add(bytes.size());
+    if (error == no_error) bytes_.append(bytes);
+    return error;
+  }
+  /// Called when a body that HTTP/2 delimits has ended.
+  void end(const header_block& trailers) { reader_.end(trailers); }
   /// Called when the peer has ended its side. Wakes the handler, which may destroy the body.
   /// Errors: truncated, within the body.
   errc end_input() noexcept;
@@ -82,6 +90,8 @@ class incoming_body {
     return chunk_.bytes();
   }
   void release_chunk() noexcept { chunk_.clear(); }
+  /// Returns the bytes of the current chunk.
+  std::string_view chunk() const noexcept { return chunk_.text(); }
 
  private:
   static constexpr std::size_t window = std::size_t{64} << 10;

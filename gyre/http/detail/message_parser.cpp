@@ -406,13 +406,16 @@ errc parse_response_head(std::span<char> bytes, const head_limits& limits,
   return no_error;
 }
 
+bool may_be_trailer(std::string_view name) noexcept {
+  return std::ranges::none_of(never_in_trailers,
+                              [&](std::string_view each) { return equals_lower(name, each); });
+}
+
 errc parse_trailers(std::string_view section, const head_limits& limits,
                     std::vector<field_view>& fields) {
   if (!section.ends_with("\r\n")) return errc::bare_line_end;
   return read_fields(section, limits, [&](const field_view& field) {
-    const bool forbidden = std::ranges::any_of(
-        never_in_trailers, [&](std::string_view name) { return equals_lower(field.name, name); });
-    if (!forbidden) fields.push_back(field);
+    if (may_be_trailer(field.name)) fields.push_back(field);
   });
 }
 

@@ -49,6 +49,8 @@ struct response_head {
 /// fields of `head` by blanks (obs-fold, which only responses may have).
 [[nodiscard]] errc parse_response_head(std::span<char> head, const head_limits& limits,
                                        std::string_view request_method, response_head& result);
+/// Whether a trailer section may have a field of this name (RFC 9110, 6.5.1).
+[[nodiscard]] bool may_be_trailer(std::string_view name) noexcept;
 /// Parses a trailer section with its empty line, and appends its fields to `fields`, except for
 /// those that a trailer must not have (framing, routing, authentication: RFC 9110 6.5.1).
 [[nodiscard]] errc parse_trailers(std::string_view section, const head_limits& limits,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/message_reader.hpp>
 
+#include <gyre/http/detail/message_parser.hpp>
+
 #include <string_view>
 
 namespace gyre::http::detail {
@@ -33,6 +35,14 @@ std::expected<std::span<const std::byte>, errc> message_reader::next_of_chunks(
   received_ += decoded->data.size();
   remaining_ -= decoded->data.size();
   return decoded->data;
+}
+
+void message_reader::end(const header_block& trailers) {
+  state_ = reading::ended;
+  for (std::size_t i = 0; i < trailers.size(); ++i) {
+    if (may_be_trailer(trailers[i].name)) trailers_.push_back(trailers[i]);
+  }
+  if (!trailers_.empty()) keep_trailers();
 }
 
 errc message_reader::end_input() noexcept {

@@ -7,23 +7,38 @@
 //       auto piece = reader.next(input, limits);  // empty: receive more, or call end_input()
 //     }
 //
-// | event                      | head        | awaiting_continue | body              | ended       |
+// | event                      | head        | awaiting_continue | body              | ended
+// |
 // |----------------------------|-------------|-------------------|-------------------|-------------|
-// | begin(), body to come      | body (1)    | -                 | -                 | -           |
-// | begin(), none              | ended       | -                 | -                 | -           |
-// | skip_interim()             | head        | -                 | -                 | -           |
-// | begin_upgraded()           | -           | -                 | -                 | body        |
-// | take_continue()            | head: false | body: true        | body: false       | false       |
-// | next() with bytes          | -           | body or ended     | body or ended (2) | no piece    |
-// | end_input(), until_close   | -           | -                 | ended             | ended       |
-// | end_input(), another body  | -           | ended, truncated  | ended, truncated  | ended       |
-// | fail()                     | ended       | ended             | ended             | ended       |
+// | begin(), body to come      | body (1)    | -                 | -                 | -
+// |
+// | begin(), none              | ended       | -                 | -                 | -
+// |
+// | skip_interim()             | head        | -                 | -                 | -
+// |
+// | begin_upgraded()           | -           | -                 | -                 | body
+// |
+// | take_continue()            | head: false | body: true        | body: false       | false
+// |
+// | next() with bytes          | -           | body or ended     | body or ended (2) | no piece
+// |
+// | add()                      | -           | body              | body              | -
+// |
+// | end()                      | -           | ended             | ended             | -
+// |
+// | end_input(), until_close   | -           | -                 | ended             | ended
+// |
+// | end_input(), another body  | -           | ended, truncated  | ended, truncated  | ended
+// |
+// | fail()                     | ended       | ended             | ended             | ended
+// |
 //
 // 1. awaiting_continue instead, if begin() got `awaits_continue`.
 // 2. ended with the last byte of a body of known length, or the trailers of a chunked body.
 #pragma once
 
 #include <gyre/http/detail/chunked_decoder.hpp>
+#include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/fields.hpp>
@@ -72,6 +87,18 @@ class message_reader {
   [[nodiscard]] std::expected<std::span<const std::byte>, errc> next(
       io::input& input, const head_limits& limits,
       std::size_t max_piece = std::numeric_limits<std::size_t>::max());
+  /// Counts bytes of a body that HTTP/2 delimits; end() follows the last of them. Errors:
+  /// body_too_large for a body that exceeds the limit of begin().
+  [[nodiscard]] errc add(std::size_t count) noexcept {
+    if (count > remaining_) return errc::body_too_large;
+    state_ = reading::body;  // the peer has not waited for "100 Continue"
+    received_ += count;
+    remaining_ -= count;
+    return no_error;
+  }
+  /// Called when a body that HTTP/2 delimits has ended. Drops the fields that a trailer section
+  /// must not have, as parse_trailers() does.
+  void end(const header_block& trailers);
   /// Called when the peer has ended its side. Errors: truncated, within a message.
   [[nodiscard]] errc end_input() noexcept;
   /// Ends the body with `error`, which error() returns from then on.

@@ -3,10 +3,12 @@
 
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/head_writer.hpp>
+#include <gyre/http/detail/http2_connection.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 namespace gyre::http::detail {
@@ -14,6 +16,10 @@ namespace {
 
 // Output above this size is sent at once instead of at the end of the turn.
 constexpr std::size_t max_buffered_output = std::size_t{64} << 10;
+// A body above this size is sent without a copy; a shorter one is copied after the head.
+constexpr std::size_t max_copied = std::size_t{4} << 10;
+// The part of HTTP/2's preface that a parser of HTTP/1 takes for a head.
+constexpr std::string_view http2_preface_head = "PRI * HTTP/2.0\r\n\r\n";
 // While the server stops, an idle peer has this time to send its FIN.
 constexpr std::chrono::milliseconds drain_linger{250};
 
@@ -21,10 +27,9 @@ constexpr std::chrono::milliseconds drain_linger{250};
 
 server_connection::server_connection(net::tcp_connection& tcp, server_shard& shard,
                                      std::shared_ptr<server_core> core)
-    : timer_operation(
+    : exchange_stream(tcp, shard),
+      timer_operation(
           [](timer_operation& timer) { static_cast<server_connection&>(timer).on_deadline(); }),
-      tcp_(tcp),
-      shard_(shard),
       core_(std::move(core)) {
   const duration limit = core_->options.timeouts.first_byte;
   if (limit.count() != 0) set_deadline(gyre::detail::later(shard_.loop().recent_time(), limit));
@@ -91,6 +96,8 @@ void server_connection::on_message(io::input& input) {
   is_in_turn_ = false;
   if (shard_.output_owner == this) flush();
   if (state_ == state::closing) {
+    if (begins_http2_) [[unlikely]]
+      return switch_to_http2(input);
     if (!input.empty()) lingers_ = true;
     input.consume_all();
     close_tcp();
@@ -118,15 +125,23 @@ bool server_connection::read_head(io::input& input) {
     return false;
   }
   scanner_.reset();
-  has_head_begun_ = awaits_first_request_ = false;
+  has_head_begun_ = false;
   paused_at_ = std::nullopt;
   clear_deadline();
   current_ = &shard_.acquire();
   if (!std::exchange(has_partial_head_, false)) core_->begin_work();
-  if (const errc error = current_->begin(*this, input.take(*size)); error != errc{}) {
+  const std::span<const std::byte> head_bytes = input.take(*size);
+  if (const errc error = current_->begin(*this, head_bytes); error != errc{}) {
+    if (error == errc::unsupported_version && may_begin_http2(head_bytes)) {
+      std::exchange(current_, nullptr)->detach();
+      begins_http2_ = true;
+      begin_closing();
+      return false;
+    }
     refuse(error);
     return false;
   }
+  awaits_first_request_ = false;
   if (!current_->body().expects_more()) {
     run_handler();
     return true;
@@ -175,6 +190,25 @@ bool server_connection::read_body(io::input& input) {
   return false;
 }
 
+// Whether the head is the preface of HTTP/2 and the server accepts it (RFC 9113, 3.3).
+bool server_connection::may_begin_http2(std::span<const std::byte> head) const noexcept {
+  const http2_options& options = core_->options.http2;
+  return has_http2 && awaits_first_request_ && options.enabled && options.prior_knowledge &&
+         tcp_.layer() == nullptr &&
+         std::ranges::equal(head, std::as_bytes(std::span(http2_preface_head)));
+}
+
+void server_connection::switch_to_http2(io::input& input) {
+  if constexpr (has_http2) {
+    auto& protocol = *tcp_.context<std::unique_ptr<connection_protocol>>();
+    auto successor = make_http2_connection(tcp_, shard_, core_);
+    const auto self = std::exchange(protocol, std::move(successor));  // destroyed last
+    io::input taken(http2_preface_head);
+    protocol->on_message(taken);
+    if (!input.empty()) protocol->on_message(input);
+  }
+}
+
 // Pauses reading, and leaves received bytes in the input of the connection, so that the peer must
 // wait.
 void server_connection::pause_input() noexcept {
@@ -186,6 +220,8 @@ void server_connection::resume_input() noexcept {
   if (!std::exchange(waits_for_turn_, false)) return;
   tcp_.resume_reading();
 }
+
+void server_connection::on_body_taken(std::size_t /*count*/) noexcept { resume_input(); }
 
 void server_connection::want_body() {
   if (current_->is_upgraded()) return;
@@ -231,6 +267,77 @@ void server_connection::on_exchange_ended(keep_alive future) noexcept {
   if (waits_for_turn_) note_partial_head();
   resume_input();
 }
+
+// --- The response ---
+
+void server_connection::send_continue() {
+  output().append(message_writer::continue_response);
+  if (!is_in_turn_) flush();
+}
+
+[[gnu::always_inline]] inline void server_connection::write_head(exchange& sender,
+                                                                 const response& result) {
+  const field id = sender.id_field(result);
+  head_writer head(output(), result.fields().text().size() + id.name.size() + id.value.size() + 4);
+  head.put_status_line(result.status());
+  if (!id.name.empty()) [[unlikely]] {
+    head.put(id.name);
+    head.put(": ");
+    head.put(id.value);
+    head.put("\r\n");
+  }
+  const handler_fields own_fields = head.put_fields(result.fields());
+  if (!own_fields.has_date) head.put(shard_.date_line(current_time()));
+  const message_writer& body = sender.begin_body(result, own_fields.content_length);
+  head.put_framing(body);
+  // Closing the connection discards the rest of a request body that was not read to its end.
+  if (own_fields.asks_for_close || sender.body().expects_more() || must_close() ||
+      body.ends_with_connection()) {
+    sender.close_connection();
+  }
+  std::string_view option;
+  if (sender.future() != keep_alive::kept && !sender.is_upgraded()) {
+    option = "close";
+  } else if (sender.request().minor_version() == 0) {
+    option = "keep-alive";
+  }
+  head.put_connection(result.fields(), own_fields, option);
+  head.put("\r\n");
+  head.finish();
+}
+
+void server_connection::send(exchange& sender, response& result) {
+  write_head(sender, result);
+  if (!sender.take_whole_body(result)) return;
+  const std::string_view body = result.body();
+  if (body.size() > max_copied) {
+    flush(std::as_bytes(std::span(body)));
+  } else {
+    output().append(body);
+  }
+}
+
+void server_connection::send_file(body_source& source) {
+  flush();
+  if (source.count != 0) tcp_.send_file(std::move(source.file), source.offset, source.count);
+}
+
+bool server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
+  flush();
+  if (framing.is_chunked()) {
+    const std::string_view line = framing.format_chunk_header(bytes.size());
+    tcp_.send({std::as_bytes(std::span(line)), bytes, std::as_bytes(std::span("\r\n", 2))});
+  } else {
+    tcp_.send(bytes);
+  }
+  return tcp_.pending_output() >= core_->options.tcp.connections.high_water;
+}
+
+void server_connection::end_body(const message_writer& framing, const http::fields& trailers) {
+  framing.append_end(output(), trailers.text());
+}
+
+// --- The end ---
 
 void server_connection::begin_closing() noexcept {
   state_ = state::closing;

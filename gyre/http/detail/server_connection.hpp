@@ -5,6 +5,8 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
+#include <gyre/http/detail/exchange_stream.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/server_core.hpp>
@@ -37,53 +39,53 @@ namespace gyre::http::detail {
 ///    server_options::serve_half_closed. The FIN is noticed once no earlier request waits.
 ///
 /// Thread-safety: the loop's thread.
-class server_connection final : public gyre::detail::slab_object, private timer_operation {
+class server_connection final : public gyre::detail::slab_object,
+                                public connection_protocol,
+                                public exchange_stream,
+                                private timer_operation {
  public:
   server_connection(net::tcp_connection& tcp, server_shard& shard,
                     std::shared_ptr<server_core> core);
-  server_connection(const server_connection&) = delete;
-  server_connection& operator=(const server_connection&) = delete;
-  ~server_connection();
+  ~server_connection() override;
 
-  void on_message(io::input& input);
-  void on_peer_ended();
-  void on_low_water();
-  /// Called when the server's stop begins. Requests a stop at the shard's `stopping`: handlers can
-  /// observe its token.
-  void begin_stop() noexcept;
-  /// Called when the server stops and all input that had arrived was delivered. Closes the
-  /// connection if no byte of a request waits for its response.
-  void drain();
+  void on_message(io::input& input) override;
+  void on_peer_ended() override;
+  void on_low_water() override;
+  void begin_stop() noexcept override;
+  void drain() override;
 
-  net::tcp_connection& tcp() const noexcept { return tcp_; }
-  server_shard& shard() const noexcept { return shard_; }
-  std::shared_ptr<server_core> share_core() const noexcept { return core_; }
+  /// Sends the output of this connection, followed by `body`, in one call.
+  void flush(std::span<const std::byte> body = {});
 
-  // The exchange calls the members from here to resume_input().
-  bool must_close() const noexcept { return has_peer_ended_ || core_->is_draining(); }
-  /// Returns the output buffer of the shard. Sends the output of another connection first, if the
-  /// buffer holds any.
+ private:
+  std::shared_ptr<server_core> share_core() const override { return core_; }
+  bool can_send() const noexcept override { return tcp_.can_send(); }
+  bool must_close() const noexcept override { return has_peer_ended_ || core_->is_draining(); }
+  void send_continue() override;
+  void send(exchange& sender, response& result) override;
+  void begin_stream() override { flush(); }
+  void send_file(body_source& source) override;
+  bool write(message_writer& framing, std::span<const std::byte> bytes) override;
+  void end_body(const message_writer& framing, const http::fields& trailers) override;
+  void abort() noexcept override { tcp_.abort(); }
+  void want_body() override;
+  void on_body_taken(std::size_t count) noexcept override;
+  void on_exchange_ended(keep_alive future) noexcept override;
+
+  enum class state : std::uint8_t { head, body, handler, closing };
+
+  // Returns the output buffer of the shard. Sends the output of another connection first, if the
+  // buffer holds any.
   io::buffer& output() {
     if (shard_.output_owner != this) take_output();
     return shard_.output;
   }
-  /// Sends the output of this connection, followed by `body`, in one call.
-  void flush(std::span<const std::byte> body = {});
-  bool is_in_turn() const noexcept { return is_in_turn_; }
-  /// Returns the current time; within a turn, the time at which the turn began.
-  steady_time current_time() const noexcept;
-  /// Called when the exchange has ended, which is not used afterwards.
-  void on_exchange_ended(keep_alive future) noexcept;
-  /// Called when the handler waits for bytes of a streamed body. Resumes the time limit of the
-  /// body.
-  void want_body();
-  /// Resumes reading, if pause_input() was called.
-  void resume_input() noexcept;
-
- private:
-  enum class state : std::uint8_t { head, body, handler, closing };
-
   void take_output();
+  // Returns the current time; within a turn, the time at which the turn began.
+  steady_time current_time() const noexcept;
+  void write_head(exchange& sender, const response& result);
+  bool may_begin_http2(std::span<const std::byte> head) const noexcept;
+  void switch_to_http2(io::input& input);
   bool read_head(io::input& input);
   bool read_body(io::input& input);
   void run_handler();
@@ -98,9 +100,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void clear_deadline() noexcept { deadline_ = steady_time::max(); }
   void on_deadline();
   void pause_input() noexcept;
+  void resume_input() noexcept;
 
-  net::tcp_connection& tcp_;
-  server_shard& shard_;
   const std::shared_ptr<server_core> core_;
   exchange* current_ = nullptr;
   steady_time deadline_ = steady_time::max();
@@ -111,6 +112,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   bool has_head_begun_ = false;    // whether the time limit of a head has begun
   bool has_partial_head_ = false;  // whether bytes of a head have come and count as work
   bool awaits_first_request_ = true;
+  bool begins_http2_ = false;    // whether the preface of HTTP/2 has come
   bool is_in_turn_ = false;      // whether on_message() runs
   bool waits_for_turn_ = false;  // whether pause_input() has paused reading
   bool has_peer_ended_ = false;

@@ -6,6 +6,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/host_list.hpp>
+#include <gyre/http/detail/http2_connection.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/net/layer.hpp>
@@ -142,11 +143,10 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
   tcp.emplace(std::move(loops), options.tcp);
   tcp->on_connection([this](net::tcp_connection& connection) {
     auto& shard = shard_of(connection.loop());
-    connection.context() =
-        std::make_unique<server_connection>(connection, shard, shared_from_this());
+    connection.context() = make_protocol(connection, shard);
   });
-  const auto side_of = [](net::tcp_connection& connection) -> server_connection& {
-    return **connection.context<std::unique_ptr<server_connection>>();
+  const auto side_of = [](net::tcp_connection& connection) -> connection_protocol& {
+    return **connection.context<std::unique_ptr<connection_protocol>>();
   };
   tcp->on_message([side_of](net::tcp_connection& connection, io::input& input) {
     side_of(connection).on_message(input);
@@ -156,6 +156,17 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
       [side_of](net::tcp_connection& connection) { side_of(connection).on_low_water(); });
   tcp->on_peer_ended(
       [side_of](net::tcp_connection& connection) { side_of(connection).on_peer_ended(); });
+}
+
+std::unique_ptr<connection_protocol> server_core::make_protocol(net::tcp_connection& connection,
+                                                                server_shard& shard) {
+  if constexpr (has_http2) {
+    const net::layer* const layer = connection.layer();
+    if (layer != nullptr && layer->application_protocol() == "h2" && options.http2.enabled) {
+      return make_http2_connection(connection, shard, shared_from_this());
+    }
+  }
+  return std::make_unique<server_connection>(connection, shard, shared_from_this());
 }
 
 server_shard& server_core::shard_of(const event_loop& loop) noexcept {
@@ -367,7 +378,7 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
     // The stop waits until each loop has run the function: the last loop destroys the activity.
     auto visits = std::make_shared<activity>(shared_from_this());
     tcp->for_each([visits = std::move(visits)](net::tcp_connection& each) {
-      if (auto* side = each.context<std::unique_ptr<server_connection>>()) (*side)->begin_stop();
+      if (auto* side = each.context<std::unique_ptr<connection_protocol>>()) (*side)->begin_stop();
     });
   }
   if (!callback) return;

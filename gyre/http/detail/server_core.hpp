@@ -9,6 +9,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
+#include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/host_list.hpp>
 #include <gyre/http/detail/route_counters.hpp>
 #include <gyre/http/handler.hpp>
@@ -35,6 +36,7 @@ struct access_record;
 
 namespace detail {
 
+class connection_protocol;
 class exchange;
 class server_connection;
 class server_core;
@@ -93,6 +95,9 @@ class server_shard {
   /// costs more.
   steady_time turn_begun{};
 
+  /// The fields of a response of HTTP/2 while it is sent.
+  header_block http2_head;
+
   /// Returns "Date: …\r\n" for `time`, formatted at most once per second.
   std::string_view date_line(steady_time time);
 
@@ -107,6 +112,7 @@ class server_shard {
 
   struct counters {
     gyre::detail::relaxed_counter requests, malformed, timeouts;
+    gyre::detail::relaxed_counter http2_connections, refused_streams, stalled_streams, floods;
     std::array<gyre::detail::relaxed_counter, 6> by_class;  // responses, by class of the status
   } counts;
 
@@ -178,6 +184,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
   const route_scope& scope_of_refused(
       const request& request, route_match<std::unique_ptr<server_route>>& match) const noexcept;
+  std::unique_ptr<connection_protocol> make_protocol(net::tcp_connection& connection,
+                                                     server_shard& shard);
   void on_tcp_stopped();
   void finish_stop();
   bool may_print_error(steady_time time);

@@ -328,6 +328,13 @@ std::error_code engine::end_of_bytes() const noexcept {
   return established_ ? errc::truncated : errc::handshake_ended;
 }
 
+std::string_view engine::application_protocol() const noexcept {
+  const unsigned char* protocol = nullptr;
+  unsigned size = 0;
+  if (ssl_ != nullptr) SSL_get0_alpn_selected(ssl_.get(), &protocol, &size);
+  return {reinterpret_cast<const char*>(protocol), size};
+}
+
 bool engine::covers_host(std::string_view host) const {
   const char* const name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
   return name == nullptr || name == host || loaded_->entry_for(name) == loaded_->entry_for(host);

@@ -74,6 +74,8 @@ class engine : public net::layer {
   /// name (SNI), and the context has another certificate for `host`, or refuses `host`. True if the
   /// client requested no name.
   bool covers_host(std::string_view host) const override;
+  /// Returns the protocol that ALPN has chosen.
+  std::string_view application_protocol() const noexcept override;
   const std::string& host() const noexcept { return host_; }
   const loaded_context& loaded() const noexcept { return *loaded_; }
   /// Returns the SSL object; null in a server until the first bytes have come.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_protocol: the version of HTTP on one connection of a server: server_connection for
+// HTTP/1.1, http2_connection for HTTP/2.
+#pragma once
+
+#include <gyre/io/input.hpp>
+
+namespace gyre::http::detail {
+
+/// The context of a tcp_connection, which the callbacks of the TCP server call.
+///
+/// Thread-safety: the loop's thread.
+class connection_protocol {
+ public:
+  connection_protocol() = default;
+  connection_protocol(const connection_protocol&) = delete;
+  connection_protocol& operator=(const connection_protocol&) = delete;
+  virtual ~connection_protocol() = default;
+
+  /// May replace the protocol of the connection, which destroys this object before the call
+  /// returns.
+  virtual void on_message(io::input& input) = 0;
+  virtual void on_peer_ended() = 0;
+  virtual void on_low_water() = 0;
+  /// Called when the server's stop begins. Requests a stop at the shard's `stopping`: handlers can
+  /// observe its token.
+  virtual void begin_stop() noexcept = 0;
+  /// Called when the server stops and all input that had arrived was delivered. Closes the
+  /// connection if no request waits for its response.
+  virtual void drain() = 0;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// http2_connection: serves the requests of one HTTP/2 connection, several at a time.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
+#include <gyre/http/detail/http2_session.hpp>
+#include <gyre/http/detail/http2_stream.hpp>
+#include <gyre/http/detail/server_core.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <cstddef>
+#include <memory>
+
+#ifndef GYRE_HAS_NGHTTP2
+#define GYRE_HAS_NGHTTP2 0
+#endif
+
+namespace gyre::http::detail {
+
+/// Whether this build of the library speaks HTTP/2.
+inline constexpr bool has_http2 = GYRE_HAS_NGHTTP2 != 0;
+
+/// Begins HTTP/2 on a connection, from the first byte of the client's preface on.
+[[nodiscard]] std::unique_ptr<connection_protocol> make_http2_connection(
+    net::tcp_connection& tcp, server_shard& shard, std::shared_ptr<server_core> core);
+
+/// The context of a tcp_connection of HTTP/2. Passes events of the session to streams, and frames
+/// of the session to the connection. docs/design/http2.md explains its limits.
+///
+/// Thread-safety: the loop's thread.
+class http2_connection final : public gyre::detail::slab_object,
+                               public connection_protocol,
+                               private timer_operation {
+ public:
+  http2_connection(net::tcp_connection& tcp, server_shard& shard,
+                   std::shared_ptr<server_core> core);
+  http2_connection(const http2_connection&) = delete;
+  http2_connection& operator=(const http2_connection&) = delete;
+  ~http2_connection() override;
+
+  void on_message(io::input& input) override;
+  void on_peer_ended() override;
+  void on_low_water() override { flush(); }
+  void begin_stop() noexcept override;
+  void drain() override;
+
+  // The streams call the members from here to note_deadline().
+  net::tcp_connection& tcp() const noexcept { return tcp_; }
+  server_shard& shard() const noexcept { return shard_; }
+  server_core& core() const noexcept { return *core_; }
+  http2_session& session() noexcept { return session_; }
+  bool can_send() const noexcept { return !is_closing_ && tcp_.can_send(); }
+  /// Returns the time at which the current turn began, or the current time.
+  steady_time current_time() const noexcept;
+  /// Returns the core, with a place among the requests that run, until the copy is destroyed.
+  [[nodiscard]] std::shared_ptr<server_core> keep_slot() const;
+  /// Sends frames at the end of this turn, or of the loop's current work.
+  void schedule_flush() noexcept;
+  /// Counts bytes of whole bodies in memory. Returns whether the stream may get credit.
+  [[nodiscard]] bool hold_body(const http2_stream& stream, std::size_t count);
+  void release_body(std::size_t count) noexcept;
+  /// Counts bytes of responses that wait.
+  void add_output(std::size_t count) noexcept { waiting_output_ += count; }
+  void remove_output(std::size_t count) noexcept { waiting_output_ -= count; }
+  bool may_run() const noexcept;
+  /// Called when a stream waits until may_run().
+  void note_waiting() noexcept { has_waiting_ = true; }
+  /// Called when a writer may continue, from within append_output(), where it must not run.
+  void note_drained() noexcept { has_drained_ = true; }
+  void note_deadline(steady_time deadline) noexcept;
+
+ private:
+  void handle_events();
+  void handle(const http2_event& event);
+  void begin_request(const http2_event& event);
+  void flush() noexcept;
+  void send_frames();
+  void run_waiting();
+  void grant_bodies();
+  void note_blocked_streams() noexcept;
+  void end_if_over() noexcept;
+  void remove(http2_stream& stream) noexcept;
+  void detach_all() noexcept;
+  void close_tcp() noexcept;
+  void on_deadline();
+  void expire(steady_time time);
+  bool is_oldest_receiving(const http2_stream& stream) noexcept;
+
+  net::tcp_connection& tcp_;
+  server_shard& shard_;
+  const std::shared_ptr<server_core> core_;
+  const std::shared_ptr<std::size_t>
+      detached_;  // handlers that run although their stream is closed
+  const std::shared_ptr<http2_connection*> self_;  // for posted flushes
+  http2_session session_;
+  intrusive_list<http2_stream> streams_;  // the oldest first
+  std::size_t stream_count_ = 0;
+  std::size_t waiting_output_ = 0;
+  std::size_t held_bodies_ = 0;
+  steady_time deadline_ = steady_time::max();
+  steady_time idle_since_;
+  steady_time head_begun_ = steady_time::max();
+  bool is_in_turn_ = false;
+  bool is_flushing_ = false;
+  bool must_flush_again_ = false;
+  bool is_flush_posted_ = false;
+  bool has_drained_ = false;  // whether a writer may continue
+  bool has_waiting_ = false;  // whether some stream waits for its handler's turn
+  bool must_grant_ = false;   // whether some body may get credit that was held back
+  bool is_draining_ = false;
+  bool has_peer_ended_ = false;
+  bool is_closing_ = false;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/http2_stream.hpp>
+
+#include <gyre/base/detail/parse_decimal.hpp>
+#include <gyre/http/detail/body_access.hpp>
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/http2_connection.hpp>
+#include <gyre/http/detail/server_core.hpp>
+#include <gyre/http/response.hpp>
+#include <gyre/io/detail/system_files.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+// A writer waits while this many bytes of its body wait to be sent, until a quarter is left.
+constexpr std::size_t max_pending = std::size_t{64} << 10;
+// Bytes of the program that are smaller than this are copied without asking who owns them.
+constexpr std::size_t max_copied = std::size_t{4} << 10;
+
+// The fields that belong to a connection of HTTP/1.1 (RFC 9113, 8.2.2).
+constexpr bool is_of_http1(std::string_view name) noexcept {
+  for (const std::string_view each :
+       {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}) {
+    if (equals_ignoring_case(name, each)) return true;
+  }
+  return false;
+}
+
+std::string_view text_of(std::array<char, 20>& digits, std::uint64_t number) noexcept {
+  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  return {digits.data(), static_cast<std::size_t>(end - digits.data())};
+}
+
+// "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" without its name and its end.
+std::string_view date_of(std::string_view line) noexcept { return line.substr(6, line.size() - 8); }
+
+}  // namespace
+
+http2_stream::http2_stream(http2_connection& connection, std::int32_t id) noexcept
+    : exchange_stream(connection.tcp(), connection.shard()), connection_(connection), id_(id) {}
+
+http2_stream::~http2_stream() = default;
+
+// --- The request ---
+
+void http2_stream::begin(const header_block& head, bool is_end) {
+  exchange_ = &shard_.acquire();
+  connection_.core().begin_work();
+  if (const errc error = exchange_->begin(*this, head, is_end); error != no_error) {
+    return refuse(error);
+  }
+  if (!exchange_->body().expects_more()) return become_ready();
+  body_start_ = connection_.current_time();
+  if (exchange_->body().is_streamed()) {
+    pause_body_clock();
+    return become_ready();
+  }
+  exchange_->send_continue();
+  set_body_deadline();
+}
+
+void http2_stream::become_ready() {
+  body_deadline_ = exchange_->body().expects_more() ? body_deadline_ : steady_time::max();
+  state_ = state::waiting;
+  connection_.release_body(0);  // another request may be the oldest that is incomplete
+  if (connection_.may_run()) return run();
+  connection_.note_waiting();
+}
+
+void http2_stream::run() {
+  state_ = state::running;
+  exchange_->run();
+}
+
+void http2_stream::receive(std::span<const std::byte> bytes) {
+  if (exchange_ == nullptr || !exchange_->body().expects_more()) {
+    connection_.session().credit_connection(bytes.size());
+    return;
+  }
+  const bool is_streamed = exchange_->body().is_streamed();
+  if (is_streamed) {
+    uncredited_ += bytes.size();
+  } else {
+    connection_.session().credit_connection(bytes.size());
+  }
+  if (const errc error = exchange_->receive_body(bytes); error != no_error) return refuse(error);
+  if (is_streamed) {
+    if (exchange_ != nullptr && !exchange_->body().arrival().has_begun() && !paused_at_) {
+      pause_body_clock();
+    }
+    return;
+  }
+  held_ += bytes.size();
+  ungranted_ += bytes.size();
+  set_body_deadline();
+  if (connection_.hold_body(*this, bytes.size())) grant();
+}
+
+void http2_stream::grant() {
+  if (ungranted_ == 0 || state_ != state::receiving) return;
+  connection_.session().credit_stream(id_, std::exchange(ungranted_, 0));
+  connection_.schedule_flush();
+}
+
+void http2_stream::end_request(const header_block& trailers) {
+  if (exchange_ == nullptr) return;
+  body_deadline_ = steady_time::max();
+  exchange_->end_body(trailers);
+  if (state_ == state::receiving) become_ready();
+}
+
+void http2_stream::refuse(errc error) {
+  shard_.counts.malformed.add(1);
+  if (error == errc::timed_out) shard_.counts.timeouts.add(1);
+  body_deadline_ = steady_time::max();
+  if (state_ == state::running) {
+    // The handler gets the error when it reads the body.
+    if (exchange_ != nullptr) exchange_->fail_body(error);
+    return;
+  }
+  detach_exchange();
+  send_error(static_cast<status>(status_code_of(error)), make_error_code(error).message());
+}
+
+void http2_stream::send_error(http::status code, std::string_view text) {
+  shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
+  body_.assign(text).append("\n");
+  rest_ = body_;
+  connection_.add_output(rest_.size());
+  std::array<char, 20> digits;
+  header_block& head = shard_.http2_head;
+  head.clear();
+  head.add(":status", text_of(digits, to_number(code)));
+  head.add("date", date_of(shard_.date_line(connection_.current_time())));
+  head.add("content-type", "text/plain; charset=utf-8");
+  head.add("content-length", text_of(digits, rest_.size()));
+  respond(head, true);
+}
+
+void http2_stream::on_peer_ended() {
+  // The rest of the request will not come.
+  if (state_ == state::receiving) return reset(http2_error::cancel);
+  if (exchange_ != nullptr) exchange_->on_peer_ended();
+}
+
+// --- The body of the request ---
+
+void http2_stream::want_body() {
+  if (paused_at_) {
+    body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
+  }
+  set_body_deadline();
+}
+
+void http2_stream::set_body_deadline() {
+  const server_timeouts& limits = connection_.core().options.timeouts;
+  if (limits.body.count() == 0) return;
+  body_deadline_ = gyre::detail::later(body_start_, limits.body);
+  if (limits.body_rate != 0) {
+    const std::chrono::duration<std::uint64_t> earned(exchange_->body().received() /
+                                                      static_cast<std::uint64_t>(limits.body_rate));
+    body_deadline_ = gyre::detail::later(body_deadline_, earned);
+  }
+  connection_.note_deadline(body_deadline_);
+}
+
+void http2_stream::pause_body_clock() noexcept {
+  paused_at_ = shard_.loop().now();
+  body_deadline_ = steady_time::max();
+}
+
+void http2_stream::on_body_taken(std::size_t count) noexcept {
+  if (!exchange_->body().is_streamed() || count > uncredited_) return;
+  uncredited_ -= count;
+  connection_.session().credit_stream(id_, count);
+  connection_.session().credit_connection(count);
+  connection_.schedule_flush();
+}
+
+void http2_stream::release_body() noexcept {
+  body_deadline_ = steady_time::max();
+  if (uncredited_ != 0) {
+    connection_.session().credit_connection(std::exchange(uncredited_, 0));
+    connection_.schedule_flush();
+  }
+  if (held_ != 0) connection_.release_body(std::exchange(held_, 0));
+}
+
+// --- The response ---
+
+std::shared_ptr<server_core> http2_stream::share_core() const { return connection_.keep_slot(); }
+
+bool http2_stream::can_send() const noexcept { return is_open_ && connection_.can_send(); }
+
+void http2_stream::respond(const header_block& head, bool has_body) {
+  has_responded_ = true;
+  state_ = state_ == state::running ? state::running : state::sending;
+  connection_.session().respond(id_, head, has_body ? this : nullptr);
+  connection_.schedule_flush();
+}
+
+void http2_stream::send_continue() {
+  header_block& head = shard_.http2_head;
+  head.clear();
+  head.add(":status", "100");
+  connection_.session().send_interim(id_, head);
+  connection_.schedule_flush();
+}
+
+void http2_stream::send(exchange& sender, response& result) {
+  std::array<char, 20> digits;
+  header_block& head = shard_.http2_head;
+  head.clear();
+  head.add(":status", text_of(digits, to_number(result.status())));
+  bool has_date = false;
+  bool offers_upgrade = false;
+  std::optional<std::uint64_t> content_length;
+  for (const field& each : result.fields()) {
+    if (equals_ignoring_case(each.name, "content-length")) {
+      content_length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
+    } else if (!is_of_http1(each.name)) {
+      has_date = has_date || equals_ignoring_case(each.name, "date");
+      head.add_lowered(each.name, each.value);
+    } else {
+      offers_upgrade = offers_upgrade || equals_ignoring_case(each.name, "upgrade");
+    }
+  }
+  const message_writer& framing = sender.begin_body(result, content_length);
+  if (offers_upgrade && result.status() == status::upgrade_required) {
+    // Only HTTP/1.1 can upgrade a connection: most clients then try that.
+    has_responded_ = true;
+    is_open_ = false;
+    connection_.session().reset(id_, http2_error::http_1_1_required);
+    connection_.schedule_flush();
+    static_cast<void>(sender.take_whole_body(result));
+    return;
+  }
+  if (const field id = sender.id_field(result); !id.name.empty()) {
+    head.add_lowered(id.name, id.value);
+  }
+  if (!has_date) head.add("date", date_of(shard_.date_line(connection_.current_time())));
+  if (const auto length = framing.content_length()) {
+    head.add("content-length", text_of(digits, *length));
+  }
+  if (framing.is_complete()) return respond(head, false);
+  if (!sender.take_whole_body(result)) {
+    has_more_output_ = true;
+    return respond(head, true);
+  }
+  if (!body_access::is_borrowed(result)) {
+    body_ = body_access::take_body(result);
+    rest_ = body_;
+  } else if (result.body().size() <= max_copied || sender.holds(result.body())) {
+    body_ = result.body();
+    rest_ = body_;
+  } else {
+    rest_ = result.body();
+  }
+  connection_.add_output(rest_.size());
+  respond(head, !rest_.empty());
+}
+
+void http2_stream::send_file(body_source& source) {
+  has_more_output_ = false;
+  file_ = std::move(source.file);
+  file_offset_ = source.offset;
+  file_rest_ = source.count;
+  connection_.session().resume(id_);
+  connection_.schedule_flush();
+}
+
+bool http2_stream::write(message_writer& /*framing*/, std::span<const std::byte> bytes) {
+  pending_.append(bytes);
+  connection_.add_output(bytes.size());
+  connection_.session().resume(id_);
+  connection_.schedule_flush();
+  waits_for_drain_ = pending_.size() >= max_pending;
+  return waits_for_drain_;
+}
+
+void http2_stream::end_body(const message_writer& framing, const http::fields& trailers) {
+  has_more_output_ = false;
+  if (framing.is_chunked() && !trailers.empty()) {
+    trailers_ = std::make_unique<header_block>();
+    for (const field& each : trailers) {
+      if (!is_of_http1(each.name)) trailers_->add_lowered(each.name, each.value);
+    }
+  }
+  connection_.session().resume(id_);
+  connection_.schedule_flush();
+}
+
+void http2_stream::abort() noexcept {
+  if (!std::exchange(is_open_, false)) return;
+  connection_.session().reset(id_, http2_error::internal_error);
+  connection_.schedule_flush();
+}
+
+void http2_stream::on_exchange_ended(keep_alive /*future*/) noexcept {
+  exchange_ = nullptr;
+  state_ = state::sending;
+  release_body();
+  if (!has_responded_) {
+    is_open_ = false;
+    connection_.session().reset(id_, http2_error::cancel);
+  }
+  connection_.schedule_flush();
+}
+
+// --- Frames ---
+
+std::size_t http2_stream::output_size() const noexcept {
+  if (file_rest_ != 0) {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(file_rest_, std::size_t{1} << 30));
+  }
+  return rest_.size() + pending_.size();
+}
+
+http2_body_source::offer http2_stream::offer_bytes(std::size_t max_size) noexcept {
+  const std::size_t all = output_size();
+  const std::size_t size = std::min(all, max_size);
+  return {.size = size, .is_last = size == all && !has_more_output_ && size >= file_rest_};
+}
+
+bool http2_stream::take_bytes(io::buffer& output, std::size_t size) {
+  if (stall_deadline_ != steady_time::max()) taken_while_blocked_ += size;
+  if (file_rest_ != 0) {
+    const std::span<std::byte> room = output.prepare(size);
+    std::size_t read = 0;
+    while (read < size) {
+      const io::result count = io::detail::system::read_at(
+          file_.get(), room.subspan(read, size - read), file_offset_ + read);
+      if (!count || count.count() == 0) return false;  // the file has become shorter, or fails
+      read += count.count();
+    }
+    output.commit(size);
+    file_offset_ += size;
+    file_rest_ -= size;
+    if (file_rest_ == 0) file_.reset();
+    return true;
+  }
+  connection_.remove_output(size);
+  if (!rest_.empty()) {
+    output.append(rest_.substr(0, size));
+    rest_.remove_prefix(size);
+    return true;
+  }
+  output.append(pending_.take(size));
+  if (pending_.empty()) pending_.clear();
+  if (waits_for_drain_ && pending_.size() <= max_pending / 4) connection_.note_drained();
+  return true;
+}
+
+void http2_stream::wake_writer() {
+  if (!waits_for_drain_ || pending_.size() > max_pending / 4) return;
+  waits_for_drain_ = false;
+  if (exchange_ != nullptr) exchange_->on_low_water();
+}
+
+steady_time http2_stream::note_blocked(steady_time time) noexcept {
+  const server_options& options = connection_.core().options;
+  const duration limit = options.tcp.connections.write_timeout;
+  if (limit.count() == 0) return steady_time::max();
+  const steady_time latest = gyre::detail::later(time, limit);
+  if (stall_deadline_ == steady_time::max()) {
+    stall_deadline_ = latest;
+    taken_while_blocked_ = 0;
+  } else if (options.http2.response_rate == 0) {
+    if (std::exchange(taken_while_blocked_, 0) != 0) stall_deadline_ = latest;
+  } else {
+    const std::uint64_t rate = options.http2.response_rate;
+    const std::chrono::duration<std::uint64_t> earned(taken_while_blocked_ / rate);
+    taken_while_blocked_ %= rate;
+    stall_deadline_ = std::min(latest, gyre::detail::later(stall_deadline_, earned));
+  }
+  return stall_deadline_;
+}
+
+// --- The end ---
+
+void http2_stream::reset(http2_error error) noexcept {
+  if (std::exchange(is_open_, false)) connection_.session().reset(id_, error);
+  detach_exchange();
+  connection_.schedule_flush();
+}
+
+void http2_stream::close() noexcept {
+  is_open_ = false;
+  detach_exchange();
+  connection_.remove_output(rest_.size() + pending_.size());
+  rest_ = {};
+  pending_.clear();
+}
+
+void http2_stream::detach_exchange() noexcept {
+  state_ = state::sending;
+  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->detach();
+  release_body();
+}
+
+}  // namespace gyre::http::detail

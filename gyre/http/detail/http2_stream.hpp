@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// http2_stream: one request of an HTTP/2 connection: its exchange, the credit for its body, and the
+// bytes of its response that wait to be sent.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/http/detail/exchange_stream.hpp>
+#include <gyre/http/detail/header_block.hpp>
+#include <gyre/http/detail/http2_session.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/status.hpp>
+#include <gyre/io/buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+class http2_connection;
+
+/// A stream, from the head of its request until it is closed. docs/design/http2.md has the table of
+/// its states.
+///
+/// Thread-safety: the loop's thread.
+class http2_stream final : public gyre::detail::slab_object,
+                           public intrusive_list_node,
+                           public exchange_stream,
+                           public http2_body_source {
+ public:
+  enum class state : std::uint8_t { receiving, waiting, running, sending };
+
+  http2_stream(http2_connection& connection, std::int32_t id) noexcept;
+  http2_stream(const http2_stream&) = delete;
+  http2_stream& operator=(const http2_stream&) = delete;
+  ~http2_stream();
+
+  std::int32_t id() const noexcept { return id_; }
+  state current_state() const noexcept { return state_; }
+  /// Whether the exchange of the stream has not ended.
+  bool has_exchange() const noexcept { return exchange_ != nullptr; }
+
+  /// Called with the head of the request.
+  void begin(const header_block& head, bool is_end);
+  /// Responds with an error, if the handler has not been called; else the handler gets the error
+  /// when it reads the body.
+  void refuse(errc error);
+  /// Called with bytes of the body, which may end the exchange.
+  void receive(std::span<const std::byte> bytes);
+  void end_request(const header_block& trailers);
+  /// Calls the handler of a stream in the state `waiting`.
+  void run();
+  /// Gives the credit that was held back, in the state `receiving`.
+  void grant();
+  /// Resets the stream, and ends the exchange.
+  void reset(http2_error error) noexcept;
+  /// Called when the peer has ended its side of the connection.
+  void on_peer_ended();
+  /// Called when the stream is closed. Detaches the exchange, whose handler may still run.
+  void close() noexcept;
+
+  /// Whether bytes of the response wait to be sent.
+  bool has_output() const noexcept { return output_size() != 0; }
+  /// Called when all windows are used up that this stream could use. Returns when to reset the
+  /// stream, unless the client has taken enough until then.
+  steady_time note_blocked(steady_time time) noexcept;
+  /// Called when the stream has no output that waits.
+  void note_unblocked() noexcept { stall_deadline_ = steady_time::max(); }
+  steady_time stall_deadline() const noexcept { return stall_deadline_; }
+  /// Returns when the time limit of the request's body expires.
+  steady_time body_deadline() const noexcept { return body_deadline_; }
+  /// Wakes a writer that waits, if enough of its bytes were sent.
+  void wake_writer();
+
+ private:
+  // exchange_stream
+  std::shared_ptr<server_core> share_core() const override;
+  bool can_send() const noexcept override;
+  bool must_close() const noexcept override { return false; }
+  void send_continue() override;
+  void send(exchange& sender, response& result) override;
+  void begin_stream() override {}
+  void send_file(body_source& source) override;
+  bool write(message_writer& framing, std::span<const std::byte> bytes) override;
+  void end_body(const message_writer& framing, const http::fields& trailers) override;
+  void abort() noexcept override;
+  void want_body() override;
+  void on_body_taken(std::size_t count) noexcept override;
+  void on_exchange_ended(keep_alive future) noexcept override;
+
+  // http2_body_source
+  offer offer_bytes(std::size_t max_size) noexcept override;
+  bool take_bytes(io::buffer& output, std::size_t size) override;
+  const header_block* trailers() const noexcept override { return trailers_.get(); }
+
+  std::size_t output_size() const noexcept;
+  void become_ready();
+  void send_error(http::status code, std::string_view text);
+  void respond(const header_block& head, bool has_body);
+  void set_body_deadline();
+  void pause_body_clock() noexcept;
+  void detach_exchange() noexcept;
+  void release_body() noexcept;
+
+  http2_connection& connection_;
+  exchange* exchange_ = nullptr;
+  const std::int32_t id_;
+  state state_ = state::receiving;
+  bool is_open_ = true;  // until the stream is closed or reset
+  bool has_responded_ = false;
+  bool has_more_output_ = false;  // whether the program will write more of the response
+  bool waits_for_drain_ = false;  // whether a writer waits until bytes were sent
+
+  // The request's body.
+  std::size_t held_ = 0;        // bytes of a whole body, in memory
+  std::size_t ungranted_ = 0;   // bytes of a whole body, without credit for the stream yet
+  std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
+  steady_time body_start_{};
+  steady_time body_deadline_ = steady_time::max();
+  std::optional<steady_time> paused_at_;
+
+  // The response's body: one of the three.
+  std::string body_;
+  std::string_view rest_;  // of body_, or of memory that the program owns
+  io::buffer pending_{{.prepend = 0}};
+  unique_fd file_;
+  std::uint64_t file_offset_ = 0;
+  std::uint64_t file_rest_ = 0;
+  std::unique_ptr<header_block> trailers_;
+  steady_time stall_deadline_ = steady_time::max();
+  std::uint64_t taken_while_blocked_ = 0;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of http::server over HTTP/2 in clear text, by clients that write frames.
+#include <gyre/http/event_stream.hpp>
+#include <gyre/http/http2_test_support.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/http/server_test_support.hpp>
+#include <gyre/task/from_callback.hpp>
+#include <gyre/task/operation_cancelled.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/sleep.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace server_http2_test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace gyre::http::test;
+using gyre::task;
+using gyre::http::body_writer;
+using gyre::http::request;
+using gyre::http::responder;
+using gyre::http::response;
+using gyre::http::route_options;
+using gyre::http::server_options;
+using gyre::http::status;
+using gyre::net::test::long_text;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A client of HTTP/2, whose frames the test writes.
+struct client {
+  explicit client(const gyre::net::endpoint& server) : socket(server) {
+    socket.send(client_hello() + frame(settings_frame, ack, 0));
+  }
+  void send(std::string_view bytes) const { socket.send(bytes); }
+
+  peer socket;
+  frame_printer printer;
+  std::string frames;  // those that were received, as lines
+};
+
+class Http2Server : public server_fixture {
+ protected:
+  client connect_http2() { return client(on->local_endpoint()); }
+  void receive(client& from) {
+    from.socket.receive();
+    from.frames += from.printer.print(from.socket.text);
+  }
+  /// Turns the loop until the frames contain `text`, or the connection has ended. Returns the
+  /// frames, without those of the connection's beginning.
+  std::string wait_for(client& from, std::string_view text) {
+    virtual_time.turn_until([&] {
+      receive(from);
+      return from.frames.find(text) != std::string::npos || from.socket.ended;
+    });
+    return without_beginning(from.frames);
+  }
+  static std::string without_beginning(std::string frames) {
+    for (const std::string_view each :
+         {"SETTINGS\n", "WINDOW_UPDATE 0 983041\n", "SETTINGS ack\n"}) {
+      if (const std::size_t at = frames.find(each); at != std::string::npos) {
+        frames.erase(at, each.size());
+      }
+    }
+    return frames;
+  }
+  std::string exchange(std::string_view bytes, std::string_view last) {
+    client from = connect_http2();
+    from.send(bytes);
+    return wait_for(from, last);
+  }
+};
+
+TEST_F(Http2Server, AnswersByEachFormOfHandlers) {
+  make();
+  on->get("/ordinary/{name}",
+          [](request& from) { return response::text("Hello, " + from.param("name")); });
+  on->get("/coroutine", [](request&) -> task<response> {
+    co_await gyre::sleep_for(1s);
+    co_return response::json("{}").set("Cache-Control", "no-store");
+  });
+  on->get("/callback", [](request&, responder answer) { answer.send(response::text("later")); });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/ordinary/a?x=1") + request_frame(3, "GET", "/coroutine") +
+            request_frame(5, "GET", "/callback"));
+  wait_for(from, "DATA 5");
+  virtual_time.advance(2s);
+  EXPECT_EQ(wait_for(from, "DATA 3"),
+            "HEADERS 1 :status: 200;content-type: text/plain; charset=utf-8;date: …;"
+            "content-length: 8;\n"
+            "HEADERS 5 :status: 200;content-type: text/plain; charset=utf-8;date: …;"
+            "content-length: 5;\n"
+            "DATA 1 end Hello, a\n"
+            "DATA 5 end later\n"
+            "HEADERS 3 :status: 200;content-type: application/json;cache-control: no-store;"
+            "date: …;content-length: 2;\n"
+            "DATA 3 end {}\n");
+  EXPECT_EQ(on->metrics().requests, 3u);
+  EXPECT_EQ(on->metrics().successes, 3u);
+  EXPECT_EQ(on->metrics().http2.connections, 1u);
+  EXPECT_EQ(on->metrics().active, 0u);
+}
+
+TEST_F(Http2Server, ARequestHasTheSamePartsAsOneOfHttp1) {
+  make();
+  std::string seen;
+  on->post("/a/{b}", [&](request& from) {
+    seen = std::to_string(from.major_version()) + '.' + std::to_string(from.minor_version()) + ' ' +
+           std::string(from.method_text()) + ' ' + std::string(from.target()) + ' ' +
+           std::string(from.path()) + ' ' + std::string(from.query_text()) + ' ' +
+           std::string(from.host()) + ' ' + from.param("b") + ' ' + std::string(from.body()) + '\n';
+    for (const auto& [name, value] : from.fields()) {
+      seen.append(name).append(": ").append(value).append("\n");
+    }
+    for (const auto& [name, value] : from.trailers()) {
+      seen.append("trailer ").append(name).append(": ").append(value).append("\n");
+    }
+    return status::no_content;
+  });
+  on->start();
+  EXPECT_THAT(exchange(request_frame(1, "POST", "/a/x?y", 0,
+                                     {{"cookie", "a=1"}, {"x", ""}, {"cookie", "b=2"}}) +
+                           frame(data_frame, 0, 1, "he") + frame(data_frame, 0, 1, "llo") +
+                           frame(headers_frame, end_stream | end_headers, 1,
+                                 block_of({{"t", "1"}, {"content-type", "never"}})),
+                       "HEADERS 1"),
+              HasSubstr("HEADERS 1 end :status: 204;"));
+  EXPECT_EQ(seen,
+            "2.0 POST /a/x?y /a/x y a x hello\nhost: a\ncookie: a=1; b=2\nx: \ntrailer t: 1\n");
+}
+
+TEST_F(Http2Server, RefusesWhatHttp1Refuses) {
+  server_options options;
+  options.limits.body = 10;
+  options.limits.start_line = 200;
+  make(options);
+  on->post("/", [](request&) { return status::ok; });
+  on->post("/stream", [](request&) { return status::ok; }, {.streamed_body = true});
+  on->start();
+  const auto status_of = [&](std::string_view bytes) {
+    const std::string frames = exchange(bytes, "HEADERS 1");
+    const std::size_t begin = frames.find(":status: ");
+    return begin == std::string::npos ? frames : frames.substr(begin + 9, 3);
+  };
+  const auto with = [](const field_texts& fields) {
+    return frame(headers_frame, end_stream | end_headers, 1, block_of(fields));
+  };
+  EXPECT_EQ(status_of(request_frame(1, "POST", "/")), "200");
+  EXPECT_EQ(status_of(request_frame(1, "GET", "/b")), "404");
+  EXPECT_EQ(status_of(request_frame(1, "PUT", "/")), "405");
+  EXPECT_EQ(status_of(request_frame(1, "OPTIONS", "*")), "204");
+  EXPECT_EQ(status_of(request_frame(1, "POST", "/", 0, {{"content-length", "11"}})), "413");
+  EXPECT_EQ(status_of(request_frame(1, "POST", "/", 0) + frame(data_frame, 0, 1, "12345678901")),
+            "413");
+  EXPECT_EQ(status_of(request_frame(1, "POST", "/", end_stream, {{"expect", "x"}})), "417");
+  EXPECT_EQ(status_of(request_frame(1, "GET", '/' + std::string(300, 'a'))), "414");
+  EXPECT_EQ(
+      status_of(with(
+          {{":method", "GET"}, {":scheme", "http"}, {":authority", "user@a"}, {":path", "/"}})),
+      "400");
+  EXPECT_EQ(status_of(request_frame(1, "GET", "/", end_stream, {{"host", "b"}})), "400");
+  EXPECT_EQ(status_of(request_frame(1, "GET", "/", end_stream, field_texts(101, {"a", "b"}))),
+            "431");
+  EXPECT_EQ(on->metrics().active, 0u);
+}
+
+TEST_F(Http2Server, StreamsABodyWithBackPressureForEachStream) {
+  make();
+  std::optional<gyre::completion<void>> go_on;
+  std::size_t taken = 0;
+  on->post("/slow",
+           [&](request& from) -> task<response> {
+             auto wait =
+                 gyre::from_callback<void>([&](gyre::completion<void> done) { go_on = done; });
+             co_await std::move(wait);
+             for (;;) {
+               const auto chunk = co_await from.next_chunk();
+               if (!chunk) break;
+               taken += chunk->size();
+             }
+             co_return response::text(std::to_string(taken));
+           },
+           {.streamed_body = true});
+  on->get("/", [](request&) { return response::text("beside it"); });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "POST", "/slow", 0));
+  for (int i = 0; i < 4; ++i) from.send(frame(data_frame, 0, 1, std::string(16'384, 'x')));
+  from.send(request_frame(3, "GET", "/"));
+  EXPECT_THAT(wait_for(from, "DATA 3"), Not(HasSubstr("WINDOW_UPDATE 1")));
+  EXPECT_EQ(taken, 0u);
+  go_on->set_value();
+  wait_for(from, "WINDOW_UPDATE 1 65536");
+  EXPECT_EQ(taken, 65'536u);
+  from.send(frame(data_frame, end_stream, 1, "x"));
+  EXPECT_THAT(wait_for(from, "DATA 1"), HasSubstr("DATA 1 end 65537"));
+}
+
+TEST_F(Http2Server, SendsStreamsFilesAndTrailers) {
+  make();
+  const std::string content = long_text(50'000);
+  on->get("/stream", [](request&) {
+    return response::stream("text/plain", [](body_writer& out) -> task<> {
+      co_await out.write("hel");
+      co_await gyre::sleep_for(1s);
+      co_await out.write("lo");
+      out.add_trailer("Digest", "x");
+    });
+  });
+  on->get("/file", [&](request&) {
+    char name[] = "/tmp/gyre_http2_test_XXXXXX";
+    gyre::unique_fd file(::mkstemp(name));
+    ::unlink(name);
+    EXPECT_EQ(::write(file.get(), content.data(), content.size()),
+              static_cast<ssize_t>(content.size()));
+    return response::file("text/plain", std::move(file), 10, content.size() - 10);
+  });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/stream"));
+  wait_for(from, "DATA 1 hel");
+  virtual_time.advance(2s);
+  EXPECT_EQ(wait_for(from, "HEADERS 1 end"),
+            "HEADERS 1 :status: 200;content-type: text/plain;date: …;\nDATA 1 hel\nDATA 1 lo\n"
+            "HEADERS 1 end digest: x;\n");
+  from.send(request_frame(3, "GET", "/file") + request_frame(5, "HEAD", "/file"));
+  const std::string frames = wait_for(from, "DATA 3 end");
+  EXPECT_THAT(frames, HasSubstr("content-length: 49990;\nDATA 3 16384 bytes\n"));
+  EXPECT_THAT(frames, HasSubstr("HEADERS 5 end :status: 200;"));
+}
+
+TEST_F(Http2Server, ADownloadWaitsForTheWindowsAndOthersDoNot) {
+  make();
+  on->get("/large", [](request&) { return response::text(std::string(200'000, 'x')); });
+  on->get("/small", [](request&) { return response::text("small"); });
+  on->start();
+  client from = connect_http2();
+  from.send(frame(settings_frame, 0, 0, std::string("\0\4", 2) + big_endian(20'000)));
+  from.send(request_frame(1, "GET", "/large"));
+  wait_for(from, "DATA 1 3616 bytes");
+  from.send(request_frame(3, "GET", "/small"));
+  EXPECT_THAT(wait_for(from, "DATA 3"), HasSubstr("DATA 3 end small"));
+  from.send(window_update(0, 1'000'000) + window_update(1, 1'000'000));
+  wait_for(from, "DATA 1 end");
+}
+
+TEST_F(Http2Server, AStreamedResponseWaitsForTheClient) {
+  make();
+  std::size_t written = 0;
+  on->get("/", [&](request&) {
+    return response::stream("text/plain", [&](body_writer& out) -> task<> {
+      const std::string piece(16'384, 'x');
+      for (int i = 0; i < 64; ++i) {
+        co_await out.write(piece);
+        written += piece.size();
+      }
+    });
+  });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/"));
+  wait_for(from, "DATA 1 16383 bytes");
+  virtual_time.settle();
+  EXPECT_LT(written, 200'000u);
+  from.send(window_update(0, 2'000'000) + window_update(1, 2'000'000));
+  wait_for(from, "DATA 1 end");
+  EXPECT_EQ(written, 64u * 16'384);
+}
+
+TEST_F(Http2Server, AResetStopsTheHandlerAndKeepsItsSlotUntilItHasEnded) {
+  server_options options;
+  options.http2.max_streams = 1;
+  make(options);
+  std::optional<gyre::completion<void>> end;
+  bool stopped = false;
+  on->get("/", [&](request&) -> task<response> {
+    try {
+      co_await gyre::sleep_for(1h);
+    } catch (const gyre::operation_cancelled&) {
+      stopped = true;
+    }
+    auto wait = gyre::from_callback<void>([&](gyre::completion<void> done) { end = done; });
+    auto rest = gyre::shielded(std::move(wait));
+    co_await std::move(rest);
+    co_return status::ok;
+  });
+  on->get("/now", [](request&) { return status::no_content; });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/") + frame(reset_frame, 0, 1, big_endian(8)) +
+            request_frame(3, "GET", "/now"));
+  EXPECT_EQ(wait_for(from, "RST_STREAM 3"), "RST_STREAM 3 7\n");
+  virtual_time.settle();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(on->metrics().active, 1u);
+  EXPECT_EQ(on->metrics().http2.refused_streams, 1u);
+  end->set_value();
+  virtual_time.settle();
+  EXPECT_EQ(on->metrics().active, 0u);
+  from.send(request_frame(5, "GET", "/now"));
+  EXPECT_THAT(wait_for(from, "HEADERS 5"), HasSubstr("HEADERS 5 end :status: 204"));
+}
+
+TEST_F(Http2Server, AClosedConnectionStopsItsHandlers) {
+  make();
+  int stopped = 0;
+  on->get("/", [&](request&) -> task<response> {
+    try {
+      co_await gyre::sleep_for(1h);
+    } catch (const gyre::operation_cancelled&) {
+      ++stopped;
+    }
+    co_return status::ok;
+  });
+  on->post("/", [](request&) { return status::ok; });
+  on->start();
+  for (const bool resets : {false, true}) {
+    client from = connect_http2();
+    from.send(request_frame(1, "GET", "/") + request_frame(3, "GET", "/") +
+              request_frame(5, "POST", "/", 0));
+    virtual_time.turn_until([&] { return on->metrics().active == 3; });
+    resets ? from.socket.reset() : from.socket.close();
+    virtual_time.turn_until([&] { return on->metrics().active == 0; });
+  }
+  EXPECT_EQ(stopped, 4);
+  virtual_time.turn_until([&] { return on->metrics().tcp.connections == 0; });
+}
+
+TEST_F(Http2Server, SendsContinueAndNoUpgrade) {
+  make();
+  on->post("/", [](request& from) { return response::text(std::string(from.body())); });
+  on->get("/upgrade", [](request&) {
+    return response::upgrade("x", [](gyre::http::upgraded_connection&) -> task<> { co_return; });
+  });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "POST", "/", 0, {{"expect", "100-continue"}}));
+  EXPECT_EQ(wait_for(from, "HEADERS 1"), "HEADERS 1 :status: 100;\n");
+  from.send(frame(data_frame, end_stream, 1, "abc"));
+  EXPECT_THAT(wait_for(from, "DATA 1"), HasSubstr("DATA 1 end abc"));
+  from.send(request_frame(3, "GET", "/upgrade"));
+  EXPECT_THAT(wait_for(from, "RST_STREAM 3"), HasSubstr("RST_STREAM 3 13\n"));
+}
+
+TEST_F(Http2Server, AFailedStreamResetsOnlyItself) {
+  make();
+  int errors = 0;
+  on->on_error([&](const request&, std::exception_ptr) { ++errors; });
+  on->get("/fails", [](request&) {
+    return response::stream("text/plain", [](body_writer& out) -> task<> {
+      co_await out.write("a");
+      throw std::runtime_error("broken");
+    });
+  });
+  on->get("/throws", [](request&) -> response { throw std::runtime_error("broken"); });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/fails") + request_frame(3, "GET", "/throws"));
+  const std::string frames = wait_for(from, "HEADERS 3") + wait_for(from, "RST_STREAM 1");
+  EXPECT_THAT(frames, HasSubstr("HEADERS 3 end :status: 500"));
+  EXPECT_THAT(frames, HasSubstr("RST_STREAM 1 2\n"));
+  EXPECT_EQ(errors, 2);
+}
+
+TEST_F(Http2Server, StopsGracefully) {
+  make();
+  on->get("/", [](request&) -> task<response> {
+    co_await gyre::sleep_for(1s);
+    co_return response::text("done");
+  });
+  on->start();
+  client busy = connect_http2();
+  client idle = connect_http2();
+  busy.send(request_frame(1, "GET", "/"));
+  virtual_time.turn_until([&] { return on->metrics().active == 1; });
+  bool stopped = false;
+  on->stop(10s, [&] { stopped = true; });
+  wait_for(idle, "GOAWAY last 0 error 0");
+  wait_for(busy, "GOAWAY last 1 error 0");
+  EXPECT_FALSE(stopped);
+  virtual_time.advance(2s);
+  EXPECT_THAT(wait_for(busy, "DATA 1"), HasSubstr("DATA 1 end done"));
+  busy.socket.close();
+  idle.socket.close();
+  virtual_time.turn_until([&] { return stopped; });
+}
+
+TEST_F(Http2Server, AnEventStreamEndsWhenTheServerStops) {
+  make();
+  on->get("/", [](request&) {
+    return gyre::http::event_stream([](gyre::http::event_writer& events) -> task<> {
+      co_await events.send("one");
+      co_await gyre::sleep_for(24h);
+    });
+  });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/"));
+  wait_for(from, "DATA 1 data: one");
+  bool stopped = false;
+  on->stop(10s, [&] { stopped = true; });
+  EXPECT_THAT(wait_for(from, "DATA 1 end"), HasSubstr("DATA 1 end"));
+  from.socket.close();
+  virtual_time.turn_until([&] { return stopped; });
+}
+
+// --- Hostile clients ---
+
+TEST_F(Http2Server, TheWindowOfZeroAndTheDripEnd) {
+  server_options options;
+  options.tcp.connections.write_timeout = 10s;
+  make(options);
+  on->get("/", [](request&) { return response::text(std::string(100'000, 'x')); });
+  on->start();
+  client from = connect_http2();
+  from.send(frame(settings_frame, 0, 0, std::string("\0\4", 2) + big_endian(0)));
+  from.send(request_frame(1, "GET", "/"));
+  wait_for(from, "HEADERS 1");
+  for (int i = 0; i < 20 && from.frames.find("RST") == std::string::npos; ++i) {
+    from.send(window_update(1, 1));
+    virtual_time.settle();
+    virtual_time.advance(1s);
+    virtual_time.settle();
+    receive(from);
+  }
+  EXPECT_THAT(from.frames, HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_EQ(on->metrics().http2.stalled_streams, 1u);
+}
+
+TEST_F(Http2Server, ABodyThatDoesNotComeGets408) {
+  make();
+  on->post("/", [](request&) { return status::ok; });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "POST", "/", 0) + frame(data_frame, 0, 1, "x"));
+  virtual_time.turn_until([&] { return on->metrics().active == 1; });
+  virtual_time.settle();
+  virtual_time.advance(15s);
+  EXPECT_THAT(wait_for(from, "HEADERS 1"), HasSubstr(":status: 408"));
+  EXPECT_EQ(on->metrics().timeouts, 1u);
+}
+
+TEST_F(Http2Server, AHeadThatDoesNotEndEndsTheConnection) {
+  make();
+  on->start();
+  client from = connect_http2();
+  from.send(frame(headers_frame, 0, 1, block_of(request_fields("GET", "/"))));
+  virtual_time.turn_until([&] { return on->metrics().http2.connections == 1; });
+  virtual_time.settle();
+  virtual_time.advance(15s);
+  EXPECT_THAT(wait_for(from, "GOAWAY"), HasSubstr(" error 11\n"));
+}
+
+TEST_F(Http2Server, AnIdleConnectionEnds) {
+  make();
+  on->get("/", [](request&) { return status::no_content; });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/"));
+  wait_for(from, "HEADERS 1");
+  virtual_time.advance(70s);
+  EXPECT_THAT(wait_for(from, "GOAWAY"), HasSubstr("GOAWAY last 1 error 0\n"));
+}
+
+TEST_F(Http2Server, UploadsBesideEachOtherGoOnOneAfterTheOther) {
+  server_options options;
+  options.http2.body_memory = 400'000;
+  make(options);
+  std::size_t received = 0;
+  on->post("/", [&](request& from) {
+    received += from.body().size();
+    return status::no_content;
+  });
+  on->start();
+  client from = connect_http2();
+  // Each of the ten may send 64 KiB at once, and the first the rest.
+  constexpr int count = 5;
+  for (int i = 0; i < count; ++i) {
+    const auto stream = static_cast<std::uint32_t>(2 * i + 1);
+    from.send(request_frame(stream, "POST", "/", 0));
+    for (int j = 0; j < 4; ++j) from.send(frame(data_frame, 0, stream, std::string(16'384, 'x')));
+    virtual_time.settle();
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto stream = static_cast<std::uint32_t>(2 * i + 1);
+    wait_for(from, "WINDOW_UPDATE " + std::to_string(stream) + ' ');
+    from.send(frame(data_frame, end_stream, stream, std::string(16'384, 'x')));
+    wait_for(from, "HEADERS " + std::to_string(stream));
+  }
+  EXPECT_EQ(received, count * 5u * 16'384);
+  EXPECT_EQ(on->metrics().http2.refused_streams, 0u);
+}
+
+TEST_F(Http2Server, MoreBodiesThanTheMemoryAreRefused) {
+  server_options options;
+  options.http2.body_memory = 100'000;
+  make(options);
+  on->post("/", [](request&) { return status::no_content; });
+  on->start();
+  client from = connect_http2();
+  for (const std::uint32_t stream : {1U, 3U}) {
+    from.send(request_frame(stream, "POST", "/", 0));
+    for (int j = 0; j < 4; ++j) from.send(frame(data_frame, 0, stream, std::string(16'384, 'x')));
+  }
+  EXPECT_THAT(wait_for(from, "RST_STREAM"), HasSubstr("RST_STREAM 3 7\n"));
+  from.send(frame(data_frame, end_stream, 1, "x"));
+  EXPECT_THAT(wait_for(from, "HEADERS 1"), HasSubstr("HEADERS 1 end :status: 204"));
+}
+
+TEST_F(Http2Server, HandlersWaitWhileResponsesFillTheMemory) {
+  server_options options;
+  options.http2.response_memory = 150'000;
+  make(options);
+  int calls = 0;
+  on->get("/", [&](request&) {
+    ++calls;
+    return response::text(std::string(100'000, 'x'));
+  });
+  on->start();
+  client from = connect_http2();
+  for (std::uint32_t stream = 1; stream < 20; stream += 2) {
+    from.send(request_frame(stream, "GET", "/"));
+  }
+  wait_for(from, "DATA 1");
+  virtual_time.settle();
+  EXPECT_LT(calls, 4);
+  from.send(window_update(0, 10'000'000));
+  for (std::uint32_t stream = 1; stream < 20; stream += 2) {
+    from.send(window_update(stream, 100'000));
+  }
+  wait_for(from, "DATA 19 end");
+  EXPECT_EQ(calls, 10);
+}
+
+TEST_F(Http2Server, AFloodEndsTheConnection) {
+  make();
+  on->start();
+  client from = connect_http2();
+  std::string pings;
+  for (int i = 0; i < 2000; ++i) pings += frame(ping_frame, 0, 0, "12345678");
+  from.send(pings);
+  EXPECT_THAT(wait_for(from, "GOAWAY"), HasSubstr(" error 11\n"));
+  virtual_time.turn_until([&] { return on->metrics().http2.floods == 1; });
+}
+
+TEST_F(Http2Server, Http1IsAsBefore) {
+  server_options options;
+  options.http2.prior_knowledge = false;
+  make(options);
+  on->get("/", [](request& from) { return response::text(std::to_string(from.major_version())); });
+  on->start();
+  EXPECT_THAT(answer_to(get("/")), testing::EndsWith("\r\n\r\n1"));
+  EXPECT_THAT(answer_to(http2_preface), testing::StartsWith("HTTP/1.1 505 "));
+}
+
+}  // namespace
+}  // namespace server_http2_test
