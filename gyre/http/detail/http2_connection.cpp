@@ -365,7 +365,7 @@ void http2_connection::expire(steady_time time) {
   }
   if (limits.idle.count() != 0 && streams_.empty()) {
     const steady_time idle_deadline = gyre::detail::later(idle_since_, limits.idle);
-    if (time >= idle_deadline) return session_.fail(http2_error::no_error);
+    if (time >= idle_deadline) return session_.fail(http2_error::none);
     note_deadline(idle_deadline);
   }
   for (http2_stream& each : streams_) {

@@ -39,7 +39,7 @@ std::uint8_t* bytes_of(std::string_view text) noexcept {
 // Whether a reset of a stream by the server was caused by the client.
 constexpr bool is_provoked(std::uint32_t error) noexcept {
   switch (static_cast<http2_error>(error)) {
-    case http2_error::no_error:
+    case http2_error::none:
     case http2_error::internal_error:
     case http2_error::cancel:
     case http2_error::http_1_1_required: return false;
@@ -385,13 +385,13 @@ bool http2_session::receive(io::input& input, steady_time time) {
 // Returns the error of a frame on a stream of which nghttp2 knows no more, if it is one.
 http2_error http2_session::judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept {
   switch (type) {
-    case NGHTTP2_PRIORITY: return stream == 0 ? http2_error::protocol_error : http2_error::no_error;
+    case NGHTTP2_PRIORITY: return stream == 0 ? http2_error::protocol_error : http2_error::none;
     case NGHTTP2_HEADERS:
       if (history_.was_skipped(stream)) return http2_error::protocol_error;
       [[fallthrough]];
     case NGHTTP2_DATA:
-      return history_.is_finished(stream) ? http2_error::stream_closed : http2_error::no_error;
-    default: return http2_error::no_error;
+      return history_.is_finished(stream) ? http2_error::stream_closed : http2_error::none;
+    default: return http2_error::none;
   }
 }
 
@@ -412,7 +412,7 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   const std::uint32_t type = byte(3);
   const std::uint32_t flags = byte(4);
   frame_stream_ = load_be<std::uint32_t>(header.data() + 5) & 0x7fffffffU;
-  if (const http2_error error = judge_stream(type, frame_stream_); error != http2_error::no_error) {
+  if (const http2_error error = judge_stream(type, frame_stream_); error != http2_error::none) {
     return fail(error);
   }
   if (type == NGHTTP2_HEADERS && frame_stream_ % 2 == 1) history_.begin(frame_stream_);
@@ -560,7 +560,7 @@ void http2_session::submit_trailers() {
 // a body that nobody reads.
 void http2_session::reset_ended_streams() {
   for (const std::int32_t stream : std::exchange(ended_early_, {})) {
-    reset(stream, http2_error::no_error);
+    reset(stream, http2_error::none);
   }
 }
 

@@ -33,7 +33,7 @@ namespace gyre::http::detail {
 
 /// Error codes of RST_STREAM and GOAWAY (RFC 9113, 7).
 enum class http2_error : std::uint32_t {
-  no_error = 0x0,
+  none = 0x0,
   protocol_error = 0x1,
   internal_error = 0x2,
   flow_control_error = 0x3,
@@ -90,9 +90,9 @@ struct http2_event {
   kind what;
   bool is_end = false;  ///< of `request`: whether the request has no body
   std::int32_t stream = 0;
-  void* owner = nullptr;                      ///< see set_owner()
-  std::span<const std::byte> bytes = {};      ///< of `data`: a part of the input
-  http2_error error = http2_error::no_error;  ///< of `closed`
+  void* owner = nullptr;                  ///< see set_owner()
+  std::span<const std::byte> bytes = {};  ///< of `data`: a part of the input
+  http2_error error = http2_error::none;  ///< of `closed`
 };
 
 /// The state of one connection.
