@@ -20,7 +20,8 @@
 namespace gyre::http::detail {
 namespace {
 
-// A writer waits while this many bytes of its body wait to be sent, until a quarter is left.
+// A writer waits while this many bytes of its body wait to be sent, or the responses of the
+// connection fill their memory, until a quarter of this is left.
 constexpr std::size_t max_pending = std::size_t{64} << 10;
 // Bytes of the program that are smaller than this are copied without asking who owns them.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
@@ -282,7 +283,7 @@ bool http2_stream::write(message_writer& /*framing*/, std::span<const std::byte>
   connection_.add_output(bytes.size());
   connection_.session().resume(id_);
   connection_.schedule_flush();
-  waits_for_drain_ = pending_.size() >= max_pending;
+  waits_for_drain_ = pending_.size() >= max_pending || !connection_.may_run();
   return waits_for_drain_;
 }
 
