@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server: an HTTP/1.1 server on one or several loops.
+// server: an HTTP server on one or several loops, of versions 1.1 and 2.
 //
 //     gyre::http::server server(runtime.loops(), at);  // an endpoint, or ":8080"
 //     server.get("/hello/{name}", [](gyre::http::request& request) {
@@ -57,9 +57,10 @@ struct server_metrics {
   net::tcp_server_metrics tcp = {};
 };
 
-/// An HTTP/1.1 and 1.0 server: keep-alive, pipelining with responses in order, bodies of known
+/// A server of HTTP/1.1 and 1.0: keep-alive, pipelining with responses in order, bodies of known
 /// length and chunked bodies, 100-continue, upgrades. It is strict: an ambiguous message is refused
-/// (docs/design/http.md).
+/// (docs/design/http.md). Clients of HTTP/2 are served by the same handlers, several requests of a
+/// connection at a time, over TLS by ALPN, and in clear text by prior knowledge: see http2_options.
 ///
 /// Routes have literal segments, `{name}`, and `{rest...}` at the end; if several match, the one
 /// with the earlier literal segment wins. The handler of GET also handles HEAD. route_verbs has

@@ -84,6 +84,9 @@ class layer {
   /// Sets the buffer to which operations append the bytes to be sent.
   void send_to(io::buffer& output) noexcept { output_ = &output; }
 
+  /// Called in a server before the handshake with tcp_server_options::application_protocols, which
+  /// outlive the layer.
+  virtual void offer_protocols(std::span<const std::string> /*protocols*/) noexcept {}
   /// Continues the handshake with the bytes that were fed. Bytes that came after it stay unread.
   virtual status handshake() { return status::done; }
   /// Whether the handshake is done, or the protocol has none.

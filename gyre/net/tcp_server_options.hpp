@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gyre::net {
 
@@ -95,6 +96,10 @@ struct tcp_server_options {
   /// send plain bytes. A connection begins when its handshake is done. If the handshake fails, the
   /// connection is closed, counted as refused, and reported by the transport.
   std::shared_ptr<const net::transport> transport = nullptr;
+  /// The protocols that the program speaks above `transport`, the preferred one first, for clients
+  /// that ask by ALPN. Used if the transport names none itself. A client that asks only for others
+  /// is served nevertheless. http::server sets them.
+  std::vector<std::string> application_protocols = {};
 };
 
 /// Counters since the construction of a server.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Has programs of others talk to a server of gyre: curl, ab, wrk and openssl.
+"""Has programs of others talk to a server of gyre: curl, ab, wrk, h2load and openssl.
 
     foreign_programs_test.py SERVER [--mib N]
 
@@ -114,6 +114,38 @@ def test_load(server: Server) -> None:
         print("left out: wrk is not installed")
 
 
+def test_http2(site: str, folder: Path, mib: int, *options: str) -> None:
+    """Requests of HTTP/2, by options of curl that begin it: the same handlers answer."""
+    probe = ("--output", os.devnull, "--write-out", "%{http_version}")
+    if "HTTP2" not in run("curl", "--version"):
+        print("left out: HTTP/2, which this curl does not speak")
+        return
+    assert curl(*probe, *options, f"{site}/hello") == "2"
+    assert answer_of(*options, f"{site}/hello") == ("200", "hello")
+    assert answer_of(*options, "--head", f"{site}/hello")[0] == "200"
+    assert answer_of(*options, f"{site}/nowhere")[0] == "404"
+    assert answer_of(*options, "--data", "abc", f"{site}/echo") == ("200", "abc")
+    large = str(folder / "large")
+    upload = (*options, "--upload-file", large, f"{site}/sink")
+    assert answer_of(*upload) == ("200", str(mib << 20))
+    file = f"{site}/files/served"
+    whole = BODY.decode("latin-1")
+    assert answer_of(*options, file) == ("200", whole)
+    assert answer_of(*options, "--range", "10-19", file) == ("206", whole[10:20])
+    count = 20
+    together = ("--parallel", "--parallel-immediate", *(f"{file}?[1-{count}]",))
+    outputs = folder / "outputs"
+    outputs.mkdir(exist_ok=True)
+    curl(*options, *together, "--output", str(outputs / "#1"))
+    assert all((outputs / str(i)).read_bytes() == BODY for i in range(1, count + 1))
+    if not shutil.which("h2load"):
+        print("left out: h2load is not installed")
+        return
+    if site.startswith("http:"):
+        text = run("h2load", "-n", "5000", "-c", "5", "-m", "50", f"{site}/hello")
+        assert "5000 succeeded, 0 failed, 0 errored" in text, text
+
+
 def test_tls(server: Server, folder: Path, mib: int) -> None:
     site = f"https://localhost:{server.port}"
     here = ("--connect-to", f"localhost:{server.port}:127.0.0.1:{server.port}")
@@ -203,7 +235,7 @@ def test_client_certificates(server: Server, folder: Path) -> None:
     assert answer_of(*trusting, *own("client"), f"{site}/hello") == ("200", "hello")
     for certificate in ((), own("stranger")):
         done = subprocess.run(
-            ["curl", "--silent", *trusting, *certificate, f"{site}/hello"],
+            ["curl", "--silent", "--http1.1", *trusting, *certificate, f"{site}/hello"],
             capture_output=True,
             timeout=PATIENCE,
         )
@@ -225,11 +257,16 @@ def main() -> int:
         with serving(given.server, name) as server:
             test_curl(server, folder, given.mib)
             test_load(server)
+            site = f"http://127.0.0.1:{server.port}"
+            test_http2(site, folder, given.mib, "--http2-prior-knowledge")
         for kind in ("pem", "key"):
             shutil.copy(folder / f"server.{kind}", folder / f"current.{kind}")
         own = (str(folder / "current.pem"), str(folder / "current.key"))
         with serving(given.server, name, *own) as server:
             test_tls(server, folder, given.mib)
+            trusting = ("--cacert", str(folder / "authority.pem"))
+            site = f"https://127.0.0.1:{server.port}"
+            test_http2(site, folder, given.mib, "--http2", *trusting)
             test_reload(server, folder)
         own = (str(folder / "server.pem"), str(folder / "server.key"))
         with serving(given.server, name, *own, str(folder / "authority.pem")) as server:

@@ -54,6 +54,9 @@ server_options with_checked_limits(server_options settings) {
     throw std::invalid_argument("http::server: request_ids.field '" + settings.request_ids.field +
                                 "' is not the name of a field");
   }
+  if (has_http2 && settings.http2.enabled && settings.tcp.application_protocols.empty()) {
+    settings.tcp.application_protocols = {"h2", "http/1.1"};
+  }
   settings.tcp.connections.idle_timeout = duration::zero();
   settings.tcp.connections.message_timeout = duration::zero();
   // There is no limit per connection: memory_limit bounds whole bodies, and streams wait at the

@@ -231,6 +231,7 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
   std::exception_ptr error;
   try {
     protocol = make_layer(*core_.options.transport, {});
+    protocol->offer_protocols(core_.options.application_protocols);
     protocol->feed(early_bytes);
     protocol->keep_unread();
     if (!protocol->is_established()) {

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -35,6 +37,25 @@ std::string_view name_in(std::span<const unsigned char> extension) {
   const std::size_t size = std::size_t{extension[3]} << 8 | extension[4];
   if (size > extension.size() - head) return {};
   return {reinterpret_cast<const char*>(extension.data() + head), size};
+}
+
+// Chooses the first of `protocols` that the client wants; none if it wants others.
+int choose_offered(std::span<const std::string> protocols, std::span<const unsigned char> wanted,
+                   const unsigned char** choice, unsigned char* size) {
+  for (const std::string& each : protocols) {
+    for (std::span<const unsigned char> rest = wanted; !rest.empty();) {
+      const std::size_t length = std::min<std::size_t>(rest[0], rest.size() - 1);
+      const std::span<const unsigned char> name = rest.subspan(1, length);
+      if (std::ranges::equal(name, std::as_bytes(std::span(each)), {},
+                             [](unsigned char byte) { return std::byte{byte}; })) {
+        *choice = name.data();
+        *size = static_cast<unsigned char>(length);
+        return SSL_TLSEXT_ERR_OK;
+      }
+      rest = rest.subspan(1 + length);
+    }
+  }
+  return SSL_TLSEXT_ERR_NOACK;
 }
 
 // Returns the size in bits of an RSA, DSA or DH key, whose cost grows faster than its size; 0 for
@@ -191,7 +212,10 @@ int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsign
                                   const unsigned char* offered_names, unsigned int offered_size,
                                   void* /*argument*/) {
   const auto& protocols = engine_of(ssl).loaded_->application_protocols;
-  if (protocols.empty()) return SSL_TLSEXT_ERR_NOACK;
+  const std::span<const unsigned char> wanted(offered_names, offered_size);
+  if (protocols.empty()) {
+    return choose_offered(engine_of(ssl).offered_protocols_, wanted, choice, size);
+  }
   unsigned char* selected = nullptr;
   const int outcome =
       SSL_select_next_proto(&selected, size, protocols.data(),

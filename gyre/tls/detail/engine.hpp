@@ -74,6 +74,9 @@ class engine : public net::layer {
   /// name (SNI), and the context has another certificate for `host`, or refuses `host`. True if the
   /// client requested no name.
   bool covers_host(std::string_view host) const override;
+  void offer_protocols(std::span<const std::string> protocols) noexcept override {
+    offered_protocols_ = protocols;
+  }
   /// Returns the protocol that ALPN has chosen.
   std::string_view application_protocol() const noexcept override;
   const std::string& host() const noexcept { return host_; }
@@ -110,7 +113,8 @@ class engine : public net::layer {
   std::size_t credit_ = 0;                  // data bytes not yet deducted from steps_
   std::vector<std::string> refused_names_;  // the names in a certificate for another host
   std::size_t too_large_key_ = 0;           // the size in bits of the refused key; 0: none
-  std::string requested_name_;              // server: the name the client sent, in lower case
+  std::span<const std::string> offered_protocols_;  // server: if the context names none
+  std::string requested_name_;  // server: the name the client sent, in lower case
   session session_;
   bool wants_input_ = false;  // whether OpenSSL can read nothing before more bytes are fed
   bool is_name_unknown_ = false;
