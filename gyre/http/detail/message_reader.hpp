@@ -7,31 +7,19 @@
 //       auto piece = reader.next(input, limits);  // empty: receive more, or call end_input()
 //     }
 //
-// | event                      | head        | awaiting_continue | body              | ended
-// |
+// | event                      | head        | awaiting_continue | body              | ended       |
 // |----------------------------|-------------|-------------------|-------------------|-------------|
-// | begin(), body to come      | body (1)    | -                 | -                 | -
-// |
-// | begin(), none              | ended       | -                 | -                 | -
-// |
-// | skip_interim()             | head        | -                 | -                 | -
-// |
-// | begin_upgraded()           | -           | -                 | -                 | body
-// |
-// | take_continue()            | head: false | body: true        | body: false       | false
-// |
-// | next() with bytes          | -           | body or ended     | body or ended (2) | no piece
-// |
-// | add()                      | -           | body              | body              | -
-// |
-// | end()                      | -           | ended             | ended             | -
-// |
-// | end_input(), until_close   | -           | -                 | ended             | ended
-// |
-// | end_input(), another body  | -           | ended, truncated  | ended, truncated  | ended
-// |
-// | fail()                     | ended       | ended             | ended             | ended
-// |
+// | begin(), body to come      | body (1)    | -                 | -                 | -           |
+// | begin(), none              | ended       | -                 | -                 | -           |
+// | skip_interim()             | head        | -                 | -                 | -           |
+// | begin_upgraded()           | -           | -                 | -                 | body        |
+// | take_continue()            | head: false | body: true        | body: false       | false       |
+// | next() with bytes          | -           | body or ended     | body or ended (2) | no piece    |
+// | add()                      | -           | body              | body              | -           |
+// | end()                      | -           | ended             | ended             | -           |
+// | end_input(), until_close   | -           | -                 | ended             | ended       |
+// | end_input(), another body  | -           | ended, truncated  | ended, truncated  | ended       |
+// | fail()                     | ended       | ended             | ended             | ended       |
 //
 // 1. awaiting_continue instead, if begin() got `awaits_continue`.
 // 2. ended with the last byte of a body of known length, or the trailers of a chunked body.
