@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of http::server over HTTP/2 in clear text, by clients that write frames.
 #include <gyre/http/event_stream.hpp>
-#include <gyre/http/http2_test_support.hpp>
+#include <gyre/http/http2_server_test_support.hpp>
 #include <gyre/http/server.hpp>
-#include <gyre/http/server_test_support.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/shielded.hpp>
@@ -30,6 +29,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace gyre::http::test;
+using client = http2_client;
+using Http2Server = http2_server_fixture;
 using gyre::task;
 using gyre::http::body_writer;
 using gyre::http::request;
@@ -41,50 +42,6 @@ using gyre::http::status;
 using gyre::net::test::long_text;
 using testing::HasSubstr;
 using testing::Not;
-
-/// A client of HTTP/2, whose frames the test writes.
-struct client {
-  explicit client(const gyre::net::endpoint& server) : socket(server) {
-    socket.send(client_hello() + frame(settings_frame, ack, 0));
-  }
-  void send(std::string_view bytes) const { socket.send(bytes); }
-
-  peer socket;
-  frame_printer printer;
-  std::string frames;  // those that were received, as lines
-};
-
-class Http2Server : public server_fixture {
- protected:
-  client connect_http2() { return client(on->local_endpoint()); }
-  void receive(client& from) {
-    from.socket.receive();
-    from.frames += from.printer.print(from.socket.text);
-  }
-  /// Turns the loop until the frames contain `text`, or the connection has ended. Returns the
-  /// frames, without those of the connection's beginning.
-  std::string wait_for(client& from, std::string_view text) {
-    virtual_time.turn_until([&] {
-      receive(from);
-      return from.frames.find(text) != std::string::npos || from.socket.ended;
-    });
-    return without_beginning(from.frames);
-  }
-  static std::string without_beginning(std::string frames) {
-    for (const std::string_view each :
-         {"SETTINGS\n", "WINDOW_UPDATE 0 983041\n", "SETTINGS ack\n"}) {
-      if (const std::size_t at = frames.find(each); at != std::string::npos) {
-        frames.erase(at, each.size());
-      }
-    }
-    return frames;
-  }
-  std::string exchange(std::string_view bytes, std::string_view last) {
-    client from = connect_http2();
-    from.send(bytes);
-    return wait_for(from, last);
-  }
-};
 
 TEST_F(Http2Server, AnswersByEachFormOfHandlers) {
   make();

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// http2_server_test_support: a server in virtual time, and clients of HTTP/2 that write frames.
+#pragma once
+
+#include <gyre/http/http2_test_support.hpp>
+#include <gyre/http/server_test_support.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace gyre::http::test {
+
+/// A client of HTTP/2, whose frames the test writes.
+struct http2_client {
+  explicit http2_client(const gyre::net::endpoint& server) : socket(server) {
+    socket.send(client_hello() + frame(settings_frame, ack, 0));
+  }
+  void send(std::string_view bytes) const { socket.send(bytes); }
+
+  peer socket;
+  frame_printer printer;
+  std::string frames;                           // those that were received, as lines
+  std::map<std::uint32_t, std::string> bodies;  // by stream
+};
+
+class http2_server_fixture : public server_fixture {
+ protected:
+  http2_client connect_http2() { return http2_client(on->local_endpoint()); }
+  void receive(http2_client& from) {
+    from.socket.receive();
+    for (const received_frame& each : take_frames(from.socket.text)) {
+      if (each.type == data_frame) from.bodies[each.stream] += each.payload;
+      from.frames += from.printer.print(each);
+    }
+  }
+  /// Turns the loop until the frames contain `text`, or the connection has ended. Returns the
+  /// frames, without those of the connection's beginning.
+  std::string wait_for(http2_client& from, std::string_view text) {
+    virtual_time.turn_until([&] {
+      receive(from);
+      return from.frames.find(text) != std::string::npos || from.socket.ended;
+    });
+    return without_beginning(from.frames);
+  }
+  static std::string without_beginning(std::string frames) {
+    for (const std::string_view each :
+         {"SETTINGS\n", "WINDOW_UPDATE 0 983041\n", "SETTINGS ack\n"}) {
+      if (const std::size_t at = frames.find(each); at != std::string::npos) {
+        frames.erase(at, each.size());
+      }
+    }
+    return frames;
+  }
+  std::string exchange(std::string_view bytes, std::string_view last) {
+    http2_client from = connect_http2();
+    from.send(bytes);
+    return wait_for(from, last);
+  }
+};
+
+}  // namespace gyre::http::test

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that what HTTP/1.1 has above the handlers works over HTTP/2: middleware, compression, CORS,
+// ids, logs, counts, groups and typed parameters.
+#include <gyre/http/accept_websocket.hpp>
+#include <gyre/http/access_log.hpp>
+#include <gyre/http/compress.hpp>
+#include <gyre/http/compression.hpp>
+#include <gyre/http/cors.hpp>
+#include <gyre/http/http2_server_test_support.hpp>
+#include <gyre/http/server.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace server_http2_features_test {
+namespace {
+
+using namespace gyre::http::test;
+using gyre::task;
+using gyre::http::access_record;
+using gyre::http::body_writer;
+using gyre::http::next_handler;
+using gyre::http::request;
+using gyre::http::response;
+using gyre::http::status;
+using gyre::net::test::long_text;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+using Http2Features = http2_server_fixture;
+
+std::string unpacked(std::string_view packed) {
+  gyre::http::decompressor unpack(gyre::http::content_coding::gzip);
+  gyre::io::buffer text;
+  EXPECT_FALSE(unpack.write(std::as_bytes(std::span(packed)), text));
+  EXPECT_TRUE(unpack.is_complete());
+  return std::string(text.text());
+}
+
+TEST_F(Http2Features, MiddlewareWrapsHandlers) {
+  make();
+  on->use([](request& from, next_handler next) -> task<response> {
+    auto rest = next.respond(from);
+    response result = co_await std::move(rest);
+    co_return std::move(result).set("X-Outer", from.query<std::string>("x", "none"));
+  });
+  on->group("/api").get("/{id}", [](request& from) {
+    return response::text(std::to_string(from.param<int>("id") + 1));
+  });
+  on->start();
+  http2_client from = connect_http2();
+  from.send(request_frame(1, "GET", "/api/7?x=y") + request_frame(3, "GET", "/api/a") +
+            request_frame(5, "GET", "/none"));
+  const std::string frames = wait_for(from, "DATA 5");
+  EXPECT_THAT(frames, HasSubstr("DATA 1 end 8\n"));
+  EXPECT_THAT(frames, HasSubstr("HEADERS 1 :status: 200;content-type: text/plain; charset=utf-8;"
+                                "x-outer: y;date: …;content-length: 1;\n"));
+  EXPECT_THAT(frames, AllOf(HasSubstr("HEADERS 3 :status: 400;"), HasSubstr("x-outer: none;")));
+  EXPECT_THAT(frames, HasSubstr("HEADERS 5 :status: 404;"));
+}
+
+TEST_F(Http2Features, CompressesWholeAndStreamedBodies) {
+  make();
+  const std::string text = long_text(100'000);
+  on->use(gyre::http::compress());
+  on->get("/whole", [&](request&) { return response::text(text); });
+  on->get("/stream", [&](request&) {
+    return response::stream("text/plain", [&](body_writer& out) -> task<> {
+      co_await out.write(std::string_view(text).substr(0, 50'000));
+      co_await out.write(std::string_view(text).substr(50'000));
+    });
+  });
+  on->start();
+  http2_client from = connect_http2();
+  const field_texts packs{{"accept-encoding", "gzip"}};
+  from.send(request_frame(1, "GET", "/whole", end_stream, packs) +
+            request_frame(3, "GET", "/stream", end_stream, packs) +
+            request_frame(5, "GET", "/stream"));
+  from.send(window_update(0, 200'000) + window_update(5, 200'000));
+  wait_for(from, "DATA 1 end");
+  wait_for(from, "DATA 3 end");
+  const std::string frames = wait_for(from, "DATA 5 end");
+  EXPECT_THAT(frames,
+              AllOf(HasSubstr("content-encoding: gzip;"), HasSubstr("vary: Accept-Encoding;")));
+  EXPECT_LT(from.bodies[1].size(), text.size() / 2);
+  EXPECT_EQ(unpacked(from.bodies[1]), text);
+  EXPECT_EQ(unpacked(from.bodies[3]), text);
+  EXPECT_EQ(from.bodies[5], text);
+}
+
+TEST_F(Http2Features, CorsAnswersPreflightRequests) {
+  make();
+  const std::string app = "https://app.example.org";
+  on->use(gyre::http::cors({.origins = {app}}));
+  on->put("/a", [](request&) { return response::text("put"); });
+  on->start();
+  EXPECT_THAT(exchange(request_frame(1, "OPTIONS", "/a", end_stream,
+                                     {{"origin", app}, {"access-control-request-method", "PUT"}}),
+                       "HEADERS 1"),
+              AllOf(StartsWith("HEADERS 1 end :status: 204;"),
+                    HasSubstr("access-control-allow-origin: https://app.example.org;")));
+  EXPECT_THAT(exchange(request_frame(1, "PUT", "/a", end_stream, {{"origin", app}}), "DATA 1"),
+              HasSubstr("access-control-allow-origin: https://app.example.org;"));
+  EXPECT_THAT(
+      exchange(request_frame(1, "PUT", "/a", end_stream, {{"origin", "https://b"}}), "DATA 1"),
+      Not(HasSubstr("access-control-allow-origin")));
+}
+
+TEST_F(Http2Features, RequestsHaveIdsRecordsAndCounts) {
+  make({.request_ids = {.field = "X-Request-Id"}, .counts_routes = true});
+  std::vector<std::string> lines;
+  std::string id;
+  on->on_access([&](const access_record& record) { lines.push_back(to_combined_log(record)); });
+  on->get("/{name}", [&](request& from) {
+    id = from.id();
+    return response::text("hello");
+  });
+  on->start();
+  http2_client from = connect_http2();
+  from.send(request_frame(1, "GET", "/x", end_stream, {{"user-agent", "a test"}}) +
+            request_frame(3, "HEAD", "/x") + request_frame(5, "POST", "/x"));
+  const std::string frames = wait_for(from, "HEADERS 5");
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_THAT(frames, HasSubstr("x-request-id: " + id + ';'));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[0], HasSubstr("\"GET /x HTTP/2.0\" 200 5 \"-\" \"a test\""));
+  EXPECT_THAT(lines[1], HasSubstr("\"HEAD /x HTTP/2.0\" 200 0 "));
+  EXPECT_THAT(lines[1], EndsWith('"' + id + '"'));
+  EXPECT_THAT(lines[2], HasSubstr("\"POST /x HTTP/2.0\" 405 "));
+  const auto routes = on->route_metrics();
+  ASSERT_EQ(routes.size(), 2u);
+  EXPECT_EQ(routes[0].pattern, "/{name}");
+  EXPECT_EQ(routes[0].responses[2], 2u);
+  EXPECT_EQ(routes[1].responses[4], 1u);
+}
+
+TEST_F(Http2Features, AStreamThatIsResetIsRecordedAsCut) {
+  make({.counts_routes = true});
+  int cut = 0;
+  on->on_access([&](const access_record& record) { cut += record.is_complete ? 0 : 1; });
+  on->get("/", [](request&) {
+    return response::stream("text/plain", [](body_writer& out) -> task<> {
+      const std::string piece(16'384, 'x');
+      for (;;) co_await out.write(piece);
+    });
+  });
+  on->start();
+  http2_client from = connect_http2();
+  from.send(request_frame(1, "GET", "/"));
+  wait_for(from, "DATA 1");
+  from.send(frame(reset_frame, 0, 1, big_endian(8)));
+  virtual_time.turn_until([&] { return on->metrics().active == 0; });
+  EXPECT_EQ(cut, 1);
+  EXPECT_EQ(on->route_metrics()[0].cut, 1u);
+}
+
+TEST_F(Http2Features, AWebSocketIsRefusedSoThatClientsTryHttp1) {
+  make();
+  on->get("/", [](request& from) {
+    return gyre::http::accept_websocket(from, [](gyre::http::websocket&) -> task<> { co_return; });
+  });
+  on->start();
+  EXPECT_EQ(exchange(request_frame(1, "GET", "/"), "RST_STREAM 1"), "RST_STREAM 1 13\n");
+}
+
+}  // namespace
+}  // namespace server_http2_features_test
