@@ -18,7 +18,7 @@ constexpr std::int64_t max_fill_time = duration(std::chrono::years{100}).count()
   throw std::invalid_argument("gyre::keyed_rate_limiter: " + reason);
 }
 
-std::int64_t checked_cost(const keyed_rate_limiter_options& options) {
+detail::token_rate checked_rate(const keyed_rate_limiter_options& options) {
   detail::require_positive(options.per, "gyre::keyed_rate_limiter: per");
   if (options.tokens == 0) refuse("tokens must be positive");
   if (options.burst == 0) refuse("burst must be positive");
@@ -31,14 +31,14 @@ std::int64_t checked_cost(const keyed_rate_limiter_options& options) {
   if (options.burst > static_cast<std::uint64_t>(max_fill_time / cost)) {
     refuse("burst takes longer than 100 years to come");
   }
-  return cost;
+  return {cost, cost * static_cast<std::int64_t>(options.burst)};
 }
 
 }  // namespace
 
 keyed_rate_limiter::keyed_rate_limiter(keyed_rate_limiter_options options)
-    : cost_(checked_cost(options)),
-      burst_(options.burst),
+    : burst_(options.burst),
+      rate_(checked_rate(options)),
       hash_(detail::siphash::random_key()),
       parts_(std::make_unique<part[]>(part_count)),
       sets_per_part_(
@@ -75,18 +75,9 @@ keyed_rate_limiter::entry& keyed_rate_limiter::find_or_replace(set& candidates, 
 
 keyed_rate_limiter::decision keyed_rate_limiter::decide(entry& bucket, std::int64_t now,
                                                         std::uint64_t tokens) const noexcept {
-  const std::int64_t fill_time = cost_ * static_cast<std::int64_t>(burst_);
-  const std::int64_t debt = bucket.full_at > now ? bucket.full_at - now : 0;
-  const auto remaining_after = [&](std::int64_t new_debt) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(fill_time - new_debt, 0) / cost_);
-  };
-  if (tokens > burst_) return {false, remaining_after(debt), duration::max()};
-  const std::int64_t new_debt = debt + cost_ * static_cast<std::int64_t>(tokens);
-  if (new_debt > fill_time) {
-    return {false, remaining_after(debt), std::chrono::nanoseconds(new_debt - fill_time)};
-  }
-  bucket.full_at = now + new_debt;
-  return {true, remaining_after(new_debt), duration::zero()};
+  if (tokens > burst_) return {false, rate_.tokens(bucket.full_at, now), duration::max()};
+  const std::int64_t wait = rate_.take(bucket.full_at, now, tokens);
+  return {wait == 0, rate_.tokens(bucket.full_at, now), std::chrono::nanoseconds(wait)};
 }
 
 std::size_t keyed_rate_limiter::capacity() const noexcept {

@@ -12,6 +12,7 @@
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/siphash.hpp>
+#include <gyre/base/detail/token_rate.hpp>
 #include <gyre/base/duration.hpp>
 
 #include <array>
@@ -115,8 +116,8 @@ class keyed_rate_limiter {
   static entry& find_or_replace(set& candidates, std::uint64_t hash, std::int64_t now,
                                 std::uint64_t& forgotten) noexcept;
 
-  const std::int64_t cost_;  // the time in which a token comes, in nanoseconds
   const std::uint64_t burst_;
+  const detail::token_rate rate_;
   const detail::siphash hash_;
   std::unique_ptr<part[]> parts_;
   std::size_t sets_per_part_;

@@ -34,7 +34,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
       core_(std::move(core)),
       detached_(std::make_shared<std::size_t>(0)),
       self_(std::make_shared<http2_connection*>(this)),
-      session_(core_->options.http2, core_->head_limits, shard.loop().recent_time()),
+      session_(core_->options.http2, core_->head_limits),
       idle_since_(shard.loop().recent_time()) {
   shard_.counts.http2_connections.add(1);
   const duration limit = core_->options.timeouts.idle;

@@ -303,14 +303,13 @@ struct http2_session::callbacks {
   }
 };
 
-http2_session::http2_session(const http2_options& options, const head_limits& fields,
-                             steady_time time)
+http2_session::http2_session(const http2_options& options, const head_limits& fields)
     : limits_(fields),
       max_memory_(options.session_memory),
       rest_of_frame_(preface_size),
-      frames_(options.frame_burst, options.frames_per_second, time),
-      resets_(options.reset_burst, options.resets_per_second, time),
-      provoked_resets_(options.reset_burst, options.resets_per_second, time) {
+      frames_(options.frame_burst, options.frames_per_second),
+      resets_(options.reset_burst, options.resets_per_second),
+      provoked_resets_(options.reset_burst, options.resets_per_second) {
   nghttp2_mem memory{.mem_user_data = this,
                      .malloc = callbacks::allocate,
                      .free = callbacks::release,

@@ -2,7 +2,7 @@
 // http2_session: a server's side of one HTTP/2 connection (RFC 9113), without I/O: received bytes
 // become events, and responses become frames.
 //
-//     http2_session session(limits, head_limits, now);
+//     http2_session session(limits, head_limits);
 //     while (!input.empty() && session.receive(input, now)) {
 //       while (auto event = session.next_event()) …  // a request, body bytes, an end
 //     }
@@ -11,7 +11,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
-#include <gyre/http/detail/frame_budget.hpp>
+#include <gyre/base/detail/token_bucket.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/stream_history.hpp>
@@ -117,7 +117,7 @@ class http2_session {
  public:
   /// Begins the connection with SETTINGS in the output. `fields`: the limits of a request's fields,
   /// where each field counts 32 bytes more than its text.
-  http2_session(const http2_options& options, const head_limits& fields, steady_time time);
+  http2_session(const http2_options& options, const head_limits& fields);
   http2_session(const http2_session&) = delete;
   http2_session& operator=(const http2_session&) = delete;
   ~http2_session();
@@ -196,9 +196,9 @@ class http2_session {
   std::size_t rest_of_frame_;     // bytes to come of the current frame or of the preface
   std::array<std::byte, 9> frame_header_{};
   std::size_t frame_header_size_ = 0;
-  frame_budget frames_;
-  frame_budget resets_;
-  frame_budget provoked_resets_;
+  gyre::detail::token_bucket frames_;
+  gyre::detail::token_bucket resets_;
+  gyre::detail::token_bucket provoked_resets_;
   std::uint32_t provoked_count_ = 0;  // resets that the server has sent, not yet charged
   stream_history history_;
   std::uint32_t frame_stream_ = 0;   // the stream of the current frame

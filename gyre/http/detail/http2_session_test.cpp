@@ -60,7 +60,7 @@ class text_body final : public http2_body_source {
 /// A session, with its events and frames as lines.
 struct side {
   explicit side(const http2_options& options = {}, const head_limits& fields = {})
-      : session(options, fields, time) {}
+      : session(options, fields) {}
 
   /// Passes bytes on, at most `piece` at a time, and returns the events.
   std::string receive(std::string_view bytes, std::size_t piece = 1'000'000) {

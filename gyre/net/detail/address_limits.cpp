@@ -13,16 +13,20 @@ namespace {
 // The largest interval, 73 years: twice this interval plus the time since boot does not overflow.
 constexpr std::chrono::nanoseconds max_interval = duration::max() / 4;
 
+// `accepts` within `interval`.
+gyre::detail::token_rate rate_of(std::size_t accepts, std::chrono::nanoseconds interval) noexcept {
+  const std::int64_t fill_time = std::min(interval, max_interval).count();
+  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30));
+  return {std::max<std::int64_t>(fill_time / std::max<std::int64_t>(count, 1), 1), fill_time};
+}
+
 }  // namespace
 
 address_limits::address_limits(std::size_t connections, std::size_t accepts,
                                std::chrono::nanoseconds interval) noexcept
     : connections_(connections),
       counts_accepts_(accepts != unlimited),
-      interval_(std::min(interval, max_interval)),
-      accept_cost_(interval_ /
-                   std::max<std::int64_t>(
-                       static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30)), 1)) {}
+      accept_rate_(rate_of(accepts, interval)) {}
 
 bool address_limits::is_limited(const endpoint& peer) const noexcept {
   return (connections_ != unlimited || counts_accepts_) && peer.is_ip();
@@ -38,23 +42,20 @@ ip_address address_limits::key_of(const endpoint& peer) noexcept {
 
 bool address_limits::admit(const endpoint& peer, steady_time current_time) noexcept {
   if (!is_limited(peer)) return true;
+  const std::int64_t now = current_time.time_since_epoch().count();
   const std::lock_guard lock(mutex_);
   try {
     if (entries_.size() >= sweep_threshold_) {
       // A sweep costs amortised constant time per added entry, because the next sweep comes when
       // the number of entries has doubled.
       std::erase_if(entries_, [&](const auto& each) {
-        return each.second.connections == 0 && each.second.due <= current_time;
+        return each.second.connections == 0 && each.second.full_at <= now;
       });
       sweep_threshold_ = std::max<std::size_t>(2 * entries_.size(), 1024);
     }
     entry& counted = entries_[key_of(peer)];
     if (counted.connections >= connections_) return false;
-    if (counts_accepts_) {
-      const steady_time due = std::max(counted.due, current_time) + accept_cost_;
-      if (due - current_time > interval_) return false;
-      counted.due = due;
-    }
+    if (counts_accepts_ && accept_rate_.take(counted.full_at, now) != 0) return false;
     ++counted.connections;
     return true;
   } catch (const std::bad_alloc&) {

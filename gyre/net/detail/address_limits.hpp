@@ -3,11 +3,13 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/token_rate.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/endpoint.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <mutex>
 #include <unordered_map>
@@ -37,9 +39,7 @@ class address_limits {
  private:
   struct entry {
     std::size_t connections = 0;
-    /// The time until which the address has used up its rate: the time at which its last connection
-    /// would have come if it had opened all of them evenly (GCRA, ITU-T I.371).
-    steady_time due{};
+    std::int64_t full_at = 0;  // when the address may again open as many as it likes: token_rate
   };
 
   bool is_limited(const endpoint& peer) const noexcept;
@@ -47,8 +47,7 @@ class address_limits {
 
   const std::size_t connections_;
   const bool counts_accepts_;
-  const std::chrono::nanoseconds interval_;
-  const std::chrono::nanoseconds accept_cost_;
+  const gyre::detail::token_rate accept_rate_;
   mutable std::mutex mutex_;  // guards the members below
   std::unordered_map<ip_address, entry> entries_;
   std::size_t sweep_threshold_ = 1024;
