@@ -26,18 +26,28 @@ struct http2_options {
   /// Bytes of a streamed request body that wait for the handler, for each stream.
   std::uint32_t stream_window = std::uint32_t{64} << 10;
   /// Bytes of all streamed request bodies of the connection that wait for their handlers.
-  std::uint32_t connection_window = std::uint32_t{1} << 20;
+  std::uint32_t connection_window = std::uint32_t{256} << 10;
+  /// Bytes of the heads of all requests in progress, where each field counts 32 bytes more than its
+  /// text. Further requests are refused with REFUSED_STREAM. A single request may have a longer
+  /// head, up to server_limits.
+  std::size_t head_memory = std::size_t{256} << 10;
   /// Bytes of request bodies that are read as a whole, for all requests of the connection. From
   /// half of it on, only the oldest incomplete request may send more, except what the windows allow
   /// already. If more comes, the newest incomplete request is refused with REFUSED_STREAM. A single
   /// request may have a longer body.
-  std::size_t body_memory = std::size_t{1} << 20;
+  std::size_t body_memory = std::size_t{256} << 10;
   /// Bytes of responses that wait to be sent. While more wait, the handlers of further requests are
-  /// not called. A single response may be longer.
-  std::size_t response_memory = std::size_t{1} << 20;
+  /// not called; while twice as much waits, those that write streamed bodies wait. A single
+  /// response may be longer.
+  std::size_t response_memory = std::size_t{256} << 10;
   /// Bytes that the state of the protocol may hold, such as streams, header tables and frames that
   /// wait. A connection that needs more is closed.
   std::size_t session_memory = std::size_t{512} << 10;
+  /// Bytes that all connections of the server may hold, apart from single long responses. Above a
+  /// quarter of it, a connection's heads, bodies and responses may hold a part of their limits, an
+  /// eighth of most; above three quarters, no client may send more of a body that is read as a
+  /// whole. tcp_server_options::memory_limit counts the bytes, too, and ends connections.
+  std::size_t server_memory = std::size_t{64} << 20;
   /// Frames that carry nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA and frames of
   /// unknown types. A client may send `frame_burst` at once, `frames_per_second` on average, and a
   /// few for each request and for each DATA frame in either direction.

@@ -33,13 +33,14 @@ namespace detail {
 class server_core;
 }  // namespace detail
 
-/// Counters of HTTP/2 since the construction of a server.
+/// Counters of HTTP/2 since the construction of a server, except `memory`.
 struct http2_metrics {
   std::uint64_t connections = 0;
-  std::uint64_t refused_streams =
-      0;  ///< requests that the client may send again: too many at a time
+  /// Requests that the client may send again: there were too many at a time, or for the memory.
+  std::uint64_t refused_streams = 0;
   std::uint64_t stalled_streams = 0;  ///< responses that the client took too slowly
   std::uint64_t floods = 0;           ///< connections that were ended because of abuse
+  std::size_t memory = 0;  ///< bytes held now: protocol, heads, and bodies in either direction
 };
 
 /// Counters since the construction of a server, except `active`.

@@ -57,8 +57,8 @@ struct tcp_server_options {
   /// `accept_interval`. Further ones are closed at once.
   std::size_t accepts_per_address = unlimited;
   duration accept_interval = std::chrono::seconds{1};
-  /// The maximum number of bytes that all connections may hold: waiting output and unconsumed
-  /// input. Each loop has a budget of memory_limit / loops. While the connections of a loop
+  /// The maximum number of bytes that all connections may hold: waiting output, unconsumed input,
+  /// and those of tcp_connection::count_memory(). Each loop has a budget of memory_limit / loops. While the connections of a loop
   /// together hold no more than half of its budget, none is limited. Beyond that, a connection that
   /// grows may hold no more than (half the budget) / (connections of the loop), or ends with
   /// io::errc::memory_limit. A handshake of `transport` counts as a connection that holds what it

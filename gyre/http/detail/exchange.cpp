@@ -624,24 +624,28 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   if (writer_.add(bytes.size()) != no_error) {
     throw too_long_body();
   }
-  const bool must_wait = stream_->write(writer_, bytes);
-  check();
-  sent_in_a_row_ += bytes.size();
-  if (!must_wait && sent_in_a_row_ < max_in_a_row) co_return;
-  sent_in_a_row_ = 0;
-  if (!must_wait) {
-    co_await yield();
+  for (;;) {
+    const write_outcome outcome = stream_->write(writer_, bytes);
     check();
-    co_return;
+    if (outcome == write_outcome::taken) {
+      sent_in_a_row_ += bytes.size();
+      if (sent_in_a_row_ < max_in_a_row) co_return;
+      sent_in_a_row_ = 0;
+      co_await yield();
+      check();
+      co_return;
+    }
+    sent_in_a_row_ = 0;
+    if (low_water_.has_begun()) {
+      throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
+    }
+    auto waiting =
+        from_callback<void>([this](completion<void> done) { low_water_.begin(std::move(done)); });
+    const pending_wait::scope waits(low_water_);
+    co_await std::move(waiting);
+    check();
+    if (outcome == write_outcome::taken_and_full) co_return;
   }
-  if (low_water_.has_begun()) {
-    throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
-  }
-  auto waiting =
-      from_callback<void>([this](completion<void> done) { low_water_.begin(std::move(done)); });
-  const pending_wait::scope waits(low_water_);
-  co_await std::move(waiting);
-  check();
 }
 
 }  // namespace gyre::http::detail

@@ -9,6 +9,7 @@
 #include <gyre/http/fields.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -24,6 +25,10 @@ namespace detail {
 class exchange;
 class server_core;
 class server_shard;
+
+/// The outcome of exchange_stream::write(): whether the bytes were taken, and whether the writer
+/// must wait for exchange::on_low_water(), after which bytes that were not taken are written again.
+enum class write_outcome : std::uint8_t { taken, taken_and_full, full };
 
 /// The functions by which an exchange sends its response, and tells how far it has come. An
 /// exchange calls them on the loop's thread, until on_exchange_ended(), or until detach() was
@@ -55,8 +60,9 @@ class exchange_stream {
   virtual void begin_stream() = 0;
   /// Called after send(). Sends source.count bytes of source.file.
   virtual void send_file(body_source& source) = 0;
-  /// Sends a part of the body. Returns whether the writer must wait for exchange::on_low_water().
-  [[nodiscard]] virtual bool write(message_writer& framing, std::span<const std::byte> bytes) = 0;
+  /// Sends a part of the body.
+  [[nodiscard]] virtual write_outcome write(message_writer& framing,
+                                            std::span<const std::byte> bytes) = 0;
   /// Called after the last part of the body.
   virtual void end_body(const message_writer& framing, const http::fields& trailers) = 0;
   /// Ends the response in a way that the peer cannot take for its regular end.

@@ -52,6 +52,8 @@ class header_block {
   }
 
   std::size_t size() const noexcept { return positions_.size(); }
+  /// Returns the bytes that the fields are charged.
+  std::size_t cost() const noexcept { return text_.size() + size() * cost_of_field; }
   bool empty() const noexcept { return positions_.empty(); }
   field operator[](std::size_t index) const noexcept { return field_in(text_.text(), index); }
   /// Returns a field as views into `text`, a copy of text().

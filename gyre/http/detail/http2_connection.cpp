@@ -16,6 +16,14 @@ namespace {
 constexpr std::size_t max_buffered_output = std::size_t{64} << 10;
 // After this many bytes other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
+// While the connections of the server hold much, less of each connection's output is buffered.
+constexpr std::size_t max_buffered_under_pressure = std::size_t{16} << 10;
+// The part of a limit that is left then.
+constexpr std::size_t parts_under_pressure = 8;
+// A connection that holds less needs no memory to be counted by its tcp_connection.
+constexpr std::size_t min_counted_memory = std::size_t{32} << 10;
+// The time after which a client may send more of a body, if the memory of the server allows it.
+constexpr std::chrono::milliseconds pause_of_bodies{100};
 
 }  // namespace
 
@@ -32,7 +40,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
       tcp_(tcp),
       shard_(shard),
       core_(std::move(core)),
-      detached_(std::make_shared<std::size_t>(0)),
+      detached_(std::make_shared<detached_handlers>()),
       self_(std::make_shared<http2_connection*>(this)),
       session_(core_->options.http2, core_->head_limits),
       idle_since_(shard.loop().recent_time()) {
@@ -50,15 +58,21 @@ http2_connection::~http2_connection() {
   *self_ = nullptr;
   detach_all();
   while (!streams_.empty()) remove(streams_.front());
+  // relaxed: the count guards no data.
+  core_->http2_memory.fetch_sub(counted_memory_, std::memory_order_relaxed);
 }
 
 steady_time http2_connection::current_time() const noexcept {
   return is_in_turn_ ? shard_.turn_begun : shard_.loop().now();
 }
 
-std::shared_ptr<server_core> http2_connection::keep_slot() const {
-  ++*detached_;
-  return {core_.get(), [core = core_, count = detached_](server_core*) { --*count; }};
+std::shared_ptr<server_core> http2_connection::keep_slot(std::size_t bytes) const {
+  ++detached_->count;
+  detached_->bytes += bytes;
+  return {core_.get(), [core = core_, all = detached_, bytes](server_core*) {
+            --all->count;
+            all->bytes -= bytes;
+          }};
 }
 
 // --- Input ---
@@ -68,6 +82,11 @@ void http2_connection::on_message(io::input& input) {
   shard_.turn_begun = shard_.loop().recent_time();
   const std::size_t before = shard_.counts.requests.get();
   while (!input.empty() && !is_closing_) {
+    // A client that does not take what it causes must wait, so that little of it is queued.
+    if (tcp_.pending_output() >= max_pending()) {
+      if (!std::exchange(has_paused_, true)) tcp_.pause_reading();
+      break;
+    }
     if (shard_.counts.requests.get() - before >= core_->options.limits.pipelined) {
       tcp_.pause_reading();
       tcp_.resume_reading();  // the rest is delivered in the loop's next turn
@@ -113,7 +132,9 @@ void http2_connection::handle(const http2_event& event) {
 
 void http2_connection::begin_request(const http2_event& event) {
   if (is_closing_) return;
-  if (stream_count_ + *detached_ >= core_->options.http2.max_streams) {
+  const std::size_t cost = session_.head().cost();
+  if (stream_count_ + detached_->count >= core_->options.http2.max_streams ||
+      !has_room_for_head(cost)) {
     shard_.counts.refused_streams.add(1);
     return session_.reset(event.stream, http2_error::refused_stream);
   }
@@ -135,7 +156,58 @@ void http2_connection::remove(http2_stream& stream) noexcept {
   if (limit.count() != 0) note_deadline(gyre::detail::later(idle_since_, limit));
 }
 
-// --- The memory of bodies ---
+// --- Memory ---
+
+std::size_t http2_connection::memory() const noexcept {
+  return session_.memory() + held_heads_ + held_bodies_ + input_ + waiting_output_ +
+         detached_->bytes;
+}
+
+// Counts the memory of the connection for the server, which its tcp_connection does only in part.
+// Called when all was sent that can be, so that only what waits counts.
+void http2_connection::update_memory() {
+  const std::size_t bytes = memory();
+  const std::size_t pending = tcp_.pending_output();
+  if (const std::size_t all = bytes + pending; all != counted_memory_) {
+    // relaxed: the count guards no data.
+    core_->http2_memory.fetch_add(all - std::exchange(counted_memory_, all),
+                                  std::memory_order_relaxed);
+  }
+  if (pending != 0) tcp_.notify_at_low_water();  // to count what is left then
+  const bool is_much = bytes > min_counted_memory;
+  if (!is_much && !is_counted_by_tcp_) return;
+  is_counted_by_tcp_ = is_much;
+  if (!tcp_.count_memory(is_much ? bytes : 0)) is_closing_ = true;
+}
+
+std::size_t http2_connection::max_output() const noexcept {
+  const std::size_t limit = core_->options.http2.response_memory;
+  return core_->is_short_of_http2_memory() ? limit / parts_under_pressure : limit;
+}
+
+// Returns the number of bytes in the connection's output above which no frames are made. It is
+// above `low_water`, at which the connection calls.
+std::size_t http2_connection::max_pending() const noexcept {
+  if (core_->is_short_of_http2_memory()) return max_buffered_under_pressure;
+  const net::connection_options& options = core_->options.tcp.connections;
+  const std::size_t low_water = options.low_water.value_or(options.high_water / 4);
+  return std::min(options.high_water, low_water + max_buffered_output);
+}
+
+bool http2_connection::has_room_for_head(std::size_t cost) const noexcept {
+  const std::size_t limit = core_->options.http2.head_memory;
+  const std::size_t max = core_->is_short_of_http2_memory() ? limit / parts_under_pressure : limit;
+  const std::size_t held = held_heads_ + detached_->bytes;
+  return held == 0 || held + cost <= max;
+}
+
+// Whether the memory of the server allows no more of bodies; then they are granted later.
+bool http2_connection::holds_back_bodies() noexcept {
+  if (!core_->has_no_http2_memory()) return false;
+  grants_later_ = true;
+  note_deadline(gyre::detail::later(current_time(), pause_of_bodies));
+  return true;
+}
 
 bool http2_connection::is_oldest_receiving(const http2_stream& stream) noexcept {
   for (const http2_stream& each : streams_) {
@@ -145,7 +217,8 @@ bool http2_connection::is_oldest_receiving(const http2_stream& stream) noexcept 
 }
 
 bool http2_connection::hold_body(const http2_stream& stream, std::size_t count) {
-  const std::size_t max_held = core_->options.http2.body_memory;
+  const std::size_t limit = core_->options.http2.body_memory;
+  const std::size_t max_held = core_->is_short_of_http2_memory() ? limit / 4 : limit;
   held_bodies_ += count;
   if (held_bodies_ > max_held) {
     http2_stream* newest = nullptr;
@@ -157,6 +230,7 @@ bool http2_connection::hold_body(const http2_stream& stream, std::size_t count) 
       newest->reset(http2_error::refused_stream);
     }
   }
+  if (holds_back_bodies()) return false;
   return held_bodies_ <= max_held / 2 || is_oldest_receiving(stream);
 }
 
@@ -167,7 +241,7 @@ void http2_connection::release_body(std::size_t count) noexcept {
 }
 
 void http2_connection::grant_bodies() {
-  if (!std::exchange(must_grant_, false)) return;
+  if (!std::exchange(must_grant_, false) || holds_back_bodies()) return;
   const bool may_all = held_bodies_ <= core_->options.http2.body_memory / 2;
   for (http2_stream& each : streams_) {
     if (each.current_state() != http2_stream::state::receiving) continue;
@@ -198,10 +272,6 @@ void http2_connection::schedule_flush() noexcept {
   if (!is_flush_posted_) flush();
 }
 
-bool http2_connection::may_run() const noexcept {
-  return waiting_output_ < core_->options.http2.response_memory;
-}
-
 void http2_connection::run_waiting() {
   if (!has_waiting_ || !may_run()) return;
   has_waiting_ = false;
@@ -220,6 +290,7 @@ void http2_connection::flush() noexcept {
   is_flushing_ = true;
   try {
     send_frames();
+    if (!is_closing_) update_memory();
   } catch (...) {
     shard_.output.clear();
     is_closing_ = true;
@@ -229,21 +300,31 @@ void http2_connection::flush() noexcept {
   end_if_over();
 }
 
+void http2_connection::wake_writers() {
+  if (!std::exchange(has_waiting_writer_, false)) return;
+  for (http2_stream& each : streams_) {
+    if (!each.wake_writer()) has_waiting_writer_ = true;
+  }
+}
+
 // Sends frames until there are none, until the connection has enough, or until other connections
 // must have their turn.
 void http2_connection::send_frames() {
-  const std::size_t max_pending = core_->options.tcp.connections.high_water;
+  const std::size_t most_pending = max_pending();
+  const std::size_t most_buffered = std::min(most_pending, max_buffered_output);
   std::size_t sent = 0;
   for (;;) {
     must_flush_again_ = false;
     grant_bodies();
     run_waiting();
-    if (!tcp_.can_send() || tcp_.pending_output() >= max_pending) return;
+    if (!tcp_.can_send()) return;
+    if (tcp_.pending_output() >= most_pending) return;  // update_memory() asks for a call
+    if (std::exchange(has_paused_, false)) tcp_.resume_reading();
     if (sent >= max_sent_in_a_row) break;
     if (shard_.output_owner != nullptr) shard_.output_owner->flush();
     io::buffer& output = shard_.output;
     const steady_time time = current_time();
-    while (output.size() < max_buffered_output && session_.append_output(output, time)) {
+    while (output.size() < most_buffered && session_.append_output(output, time)) {
     }
     const bool has_frames = !output.empty();
     sent += output.size();
@@ -254,9 +335,7 @@ void http2_connection::send_frames() {
       output.clear();
     }
     handle_events();
-    if (std::exchange(has_drained_, false)) {
-      for (http2_stream& each : streams_) each.wake_writer();
-    }
+    wake_writers();
     if (!has_frames && !must_flush_again_ && !must_grant_) return note_blocked_streams();
   }
   is_flushing_ = false;
@@ -368,6 +447,7 @@ void http2_connection::expire(steady_time time) {
     if (time >= idle_deadline) return session_.fail(http2_error::none);
     note_deadline(idle_deadline);
   }
+  if (std::exchange(grants_later_, false)) must_grant_ = true;
   for (http2_stream& each : streams_) {
     if (time >= each.body_deadline()) {
       each.refuse(errc::timed_out);

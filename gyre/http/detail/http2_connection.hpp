@@ -57,21 +57,30 @@ class http2_connection final : public gyre::detail::slab_object,
   bool can_send() const noexcept { return !is_closing_ && tcp_.can_send(); }
   /// Returns the time at which the current turn began, or the current time.
   steady_time current_time() const noexcept;
-  /// Returns the core, with a place among the requests that run, until the copy is destroyed.
-  [[nodiscard]] std::shared_ptr<server_core> keep_slot() const;
+  /// Returns the core. Until the copy is destroyed, a request runs that holds `bytes`.
+  [[nodiscard]] std::shared_ptr<server_core> keep_slot(std::size_t bytes) const;
   /// Sends frames at the end of this turn, or of the loop's current work.
   void schedule_flush() noexcept;
   /// Counts bytes of whole bodies in memory. Returns whether the stream may get credit.
   [[nodiscard]] bool hold_body(const http2_stream& stream, std::size_t count);
   void release_body(std::size_t count) noexcept;
+  /// Counts the head of a request in progress.
+  void add_head(std::size_t cost) noexcept { held_heads_ += cost; }
+  void remove_head(std::size_t cost) noexcept { held_heads_ -= cost; }
+  /// Counts bytes of streamed bodies that wait for their handlers.
+  void add_input(std::size_t count) noexcept { input_ += count; }
+  void remove_input(std::size_t count) noexcept { input_ -= count; }
   /// Counts bytes of responses that wait.
   void add_output(std::size_t count) noexcept { waiting_output_ += count; }
   void remove_output(std::size_t count) noexcept { waiting_output_ -= count; }
-  bool may_run() const noexcept;
+  /// Whether another handler may be called.
+  bool may_run() const noexcept { return waiting_output_ < max_output(); }
   /// Called when a stream waits until may_run().
   void note_waiting() noexcept { has_waiting_ = true; }
-  /// Called when a writer may continue, from within append_output(), where it must not run.
-  void note_drained() noexcept { has_drained_ = true; }
+  /// Whether streamed responses may be written.
+  bool may_write() const noexcept { return waiting_output_ < 2 * max_output(); }
+  /// Called when a writer waits for http2_stream::wake_writer().
+  void note_waiting_writer() noexcept { has_waiting_writer_ = true; }
   void note_deadline(steady_time deadline) noexcept;
 
  private:
@@ -90,18 +99,33 @@ class http2_connection final : public gyre::detail::slab_object,
   void on_deadline();
   void expire(steady_time time);
   bool is_oldest_receiving(const http2_stream& stream) noexcept;
+  bool has_room_for_head(std::size_t cost) const noexcept;
+  void wake_writers();
+  std::size_t memory() const noexcept;
+  void update_memory();
+  bool holds_back_bodies() noexcept;
+  std::size_t max_output() const noexcept;
+  std::size_t max_pending() const noexcept;
 
   net::tcp_connection& tcp_;
   server_shard& shard_;
   const std::shared_ptr<server_core> core_;
-  const std::shared_ptr<std::size_t>
-      detached_;  // handlers that run although their stream is closed
+  // The handlers that run although their streams are closed, and what they hold.
+  struct detached_handlers {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+  };
+  const std::shared_ptr<detached_handlers> detached_;
   const std::shared_ptr<http2_connection*> self_;  // for posted flushes
   http2_session session_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;
-  std::size_t waiting_output_ = 0;
-  std::size_t held_bodies_ = 0;
+  std::size_t waiting_output_ = 0;  // bytes of responses
+  std::size_t held_bodies_ = 0;     // bytes of bodies that are read as a whole
+  std::size_t held_heads_ = 0;
+  std::size_t input_ = 0;           // bytes of streamed bodies
+  std::size_t counted_memory_ = 0;  // in server_core::http2_memory
+  bool is_counted_by_tcp_ = false;
   steady_time deadline_ = steady_time::max();
   steady_time idle_since_;
   steady_time head_begun_ = steady_time::max();
@@ -109,9 +133,11 @@ class http2_connection final : public gyre::detail::slab_object,
   bool is_flushing_ = false;
   bool must_flush_again_ = false;
   bool is_flush_posted_ = false;
-  bool has_drained_ = false;  // whether a writer may continue
-  bool has_waiting_ = false;  // whether some stream waits for its handler's turn
-  bool must_grant_ = false;   // whether some body may get credit that was held back
+  bool has_waiting_writer_ = false;
+  bool has_waiting_ = false;   // whether some stream waits for its handler's turn
+  bool must_grant_ = false;    // whether some body may get credit that was held back
+  bool grants_later_ = false;  // whether the memory of the server allows no credit
+  bool has_paused_ = false;    // whether reading waits until output was sent
   bool is_draining_ = false;
   bool has_peer_ended_ = false;
   bool is_closing_ = false;

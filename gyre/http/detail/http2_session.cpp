@@ -549,18 +549,18 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
 }
 
 void http2_session::submit_trailers() {
-  for (const auto& [stream, trailers] : std::exchange(awaiting_trailers_, {})) {
+  for (const auto& [stream, trailers] : awaiting_trailers_) {
     const name_values fields(*trailers);
     check(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
   }
+  awaiting_trailers_.clear();
 }
 
 // Resets the streams whose response has ended before the request, so that the client stops sending
 // a body that nobody reads.
 void http2_session::reset_ended_streams() {
-  for (const std::int32_t stream : std::exchange(ended_early_, {})) {
-    reset(stream, http2_error::none);
-  }
+  for (const std::int32_t stream : ended_early_) reset(stream, http2_error::none);
+  ended_early_.clear();
 }
 
 bool http2_session::charge_provoked_resets(steady_time time) {

@@ -134,7 +134,7 @@ struct side {
 
 TEST(Http2Session, BeginsWithSettings) {
   side server;
-  EXPECT_EQ(server.send(), "SETTINGS\nWINDOW_UPDATE 0 983041\n");
+  EXPECT_EQ(server.send(), "SETTINGS\nWINDOW_UPDATE 0 196609\n");
   EXPECT_EQ(server.receive(client_hello()), "");
   EXPECT_EQ(server.send(), "SETTINGS ack\n");
 }

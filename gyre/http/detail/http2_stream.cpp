@@ -20,9 +20,10 @@
 namespace gyre::http::detail {
 namespace {
 
-// A writer waits while this many bytes of its body wait to be sent, or the responses of the
-// connection fill their memory, until a quarter of this is left.
+// A writer waits while this many bytes of its body wait to be sent, until a quarter of it is left.
 constexpr std::size_t max_pending = std::size_t{64} << 10;
+// The same while the connection's responses hold much.
+constexpr std::size_t min_pending = std::size_t{8} << 10;
 // Bytes of the program that are smaller than this are copied without asking who owns them.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
 
@@ -31,6 +32,13 @@ constexpr bool is_of_http1(std::string_view name) noexcept {
   for (const std::string_view each :
        {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}) {
     if (equals_ignoring_case(name, each)) return true;
+  }
+  return false;
+}
+
+bool is_head(const header_block& block) noexcept {
+  for (std::size_t i = 0; i < block.size() && block[i].name.starts_with(':'); ++i) {
+    if (block[i].name == ":method") return block[i].value == "HEAD";
   }
   return false;
 }
@@ -53,11 +61,14 @@ http2_stream::~http2_stream() = default;
 // --- The request ---
 
 void http2_stream::begin(const header_block& head, bool is_end) {
+  is_head_request_ = is_head(head);
   exchange_ = &shard_.acquire();
   connection_.core().begin_work();
   if (const errc error = exchange_->begin(*this, head, is_end); error != no_error) {
     return refuse(error);
   }
+  head_cost_ = head.cost();
+  connection_.add_head(head_cost_);
   if (!exchange_->body().expects_more()) return become_ready();
   body_start_ = connection_.current_time();
   if (exchange_->body().is_streamed()) {
@@ -89,6 +100,7 @@ void http2_stream::receive(std::span<const std::byte> bytes) {
   const bool is_streamed = exchange_->body().is_streamed();
   if (is_streamed) {
     uncredited_ += bytes.size();
+    connection_.add_input(bytes.size());
   } else {
     connection_.session().credit_connection(bytes.size());
   }
@@ -133,7 +145,7 @@ void http2_stream::refuse(errc error) {
 
 void http2_stream::send_error(http::status code, std::string_view text) {
   shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
-  body_.assign(text).append("\n");
+  if (!is_head_request_) body_.assign(text).append("\n");
   rest_ = body_;
   connection_.add_output(rest_.size());
   std::array<char, 20> digits;
@@ -142,8 +154,8 @@ void http2_stream::send_error(http::status code, std::string_view text) {
   head.add(":status", text_of(digits, to_number(code)));
   head.add("date", date_of(shard_.date_line(connection_.current_time())));
   head.add("content-type", "text/plain; charset=utf-8");
-  head.add("content-length", text_of(digits, rest_.size()));
-  respond(head, true);
+  head.add("content-length", text_of(digits, text.size() + 1));
+  respond(head, !rest_.empty());
 }
 
 void http2_stream::on_peer_ended() {
@@ -181,14 +193,17 @@ void http2_stream::pause_body_clock() noexcept {
 void http2_stream::on_body_taken(std::size_t count) noexcept {
   if (!exchange_->body().is_streamed() || count > uncredited_) return;
   uncredited_ -= count;
+  connection_.remove_input(count);
   connection_.session().credit_stream(id_, count);
   connection_.session().credit_connection(count);
   connection_.schedule_flush();
 }
 
-void http2_stream::release_body() noexcept {
+void http2_stream::release_request() noexcept {
   body_deadline_ = steady_time::max();
+  connection_.remove_head(std::exchange(head_cost_, 0));
   if (uncredited_ != 0) {
+    connection_.remove_input(uncredited_);
     connection_.session().credit_connection(std::exchange(uncredited_, 0));
     connection_.schedule_flush();
   }
@@ -197,7 +212,9 @@ void http2_stream::release_body() noexcept {
 
 // --- The response ---
 
-std::shared_ptr<server_core> http2_stream::share_core() const { return connection_.keep_slot(); }
+std::shared_ptr<server_core> http2_stream::share_core() const {
+  return connection_.keep_slot(head_cost_ + held_ + uncredited_);
+}
 
 bool http2_stream::can_send() const noexcept { return is_open_ && connection_.can_send(); }
 
@@ -260,13 +277,12 @@ void http2_stream::send(exchange& sender, response& result) {
     body_ = body_access::take_body(result);
     rest_ = body_;
   } else if (result.body().size() <= max_copied || sender.holds(result.body())) {
-    body_ = result.body();
-    rest_ = body_;
+    pending_.append(result.body());  // in memory of the slab allocator, if it is short
   } else {
     rest_ = result.body();
   }
-  connection_.add_output(rest_.size());
-  respond(head, !rest_.empty());
+  connection_.add_output(output_size());
+  respond(head, output_size() != 0);
 }
 
 void http2_stream::send_file(body_source& source) {
@@ -278,13 +294,22 @@ void http2_stream::send_file(body_source& source) {
   connection_.schedule_flush();
 }
 
-bool http2_stream::write(message_writer& /*framing*/, std::span<const std::byte> bytes) {
+write_outcome http2_stream::write(message_writer& /*framing*/, std::span<const std::byte> bytes) {
+  if (!connection_.may_write()) {
+    waits_for_drain_ = true;
+    connection_.note_waiting_writer();
+    return write_outcome::full;
+  }
   pending_.append(bytes);
   connection_.add_output(bytes.size());
   connection_.session().resume(id_);
   connection_.schedule_flush();
-  waits_for_drain_ = pending_.size() >= max_pending || !connection_.may_run();
-  return waits_for_drain_;
+  // The more responses wait, the less of each does, so that a few cannot hold up the others.
+  waits_for_drain_ =
+      pending_.size() >= max_pending || (!connection_.may_run() && pending_.size() >= min_pending);
+  if (!waits_for_drain_) return write_outcome::taken;
+  connection_.note_waiting_writer();
+  return write_outcome::taken_and_full;
 }
 
 void http2_stream::end_body(const message_writer& framing, const http::fields& trailers) {
@@ -308,7 +333,7 @@ void http2_stream::abort() noexcept {
 void http2_stream::on_exchange_ended(keep_alive /*future*/) noexcept {
   exchange_ = nullptr;
   state_ = state::sending;
-  release_body();
+  release_request();
   if (!has_responded_) {
     is_open_ = false;
     connection_.session().reset(id_, http2_error::cancel);
@@ -356,14 +381,16 @@ bool http2_stream::take_bytes(io::buffer& output, std::size_t size) {
   }
   output.append(pending_.take(size));
   if (pending_.empty()) pending_.clear();
-  if (waits_for_drain_ && pending_.size() <= max_pending / 4) connection_.note_drained();
   return true;
 }
 
-void http2_stream::wake_writer() {
-  if (!waits_for_drain_ || pending_.size() > max_pending / 4) return;
+bool http2_stream::wake_writer() {
+  if (!waits_for_drain_) return true;
+  const std::size_t max_left = connection_.may_run() ? max_pending / 4 : min_pending / 2;
+  if (pending_.size() > max_left || !connection_.may_write()) return false;
   waits_for_drain_ = false;
   if (exchange_ != nullptr) exchange_->on_low_water();
+  return true;
 }
 
 steady_time http2_stream::note_blocked(steady_time time) noexcept {
@@ -404,7 +431,7 @@ void http2_stream::close() noexcept {
 void http2_stream::detach_exchange() noexcept {
   state_ = state::sending;
   if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->detach();
-  release_body();
+  release_request();
 }
 
 }  // namespace gyre::http::detail

@@ -76,8 +76,8 @@ class http2_stream final : public gyre::detail::slab_object,
   steady_time stall_deadline() const noexcept { return stall_deadline_; }
   /// Returns when the time limit of the request's body expires.
   steady_time body_deadline() const noexcept { return body_deadline_; }
-  /// Wakes a writer that waits, if enough of its bytes were sent.
-  void wake_writer();
+  /// Wakes a writer that waits, if enough of its bytes were sent. Returns false if one still waits.
+  bool wake_writer();
 
  private:
   // exchange_stream
@@ -88,7 +88,7 @@ class http2_stream final : public gyre::detail::slab_object,
   void send(exchange& sender, response& result) override;
   void begin_stream() override {}
   void send_file(body_source& source) override;
-  bool write(message_writer& framing, std::span<const std::byte> bytes) override;
+  write_outcome write(message_writer& framing, std::span<const std::byte> bytes) override;
   void end_body(const message_writer& framing, const http::fields& trailers) override;
   void abort() noexcept override;
   void want_body() override;
@@ -107,7 +107,7 @@ class http2_stream final : public gyre::detail::slab_object,
   void set_body_deadline();
   void pause_body_clock() noexcept;
   void detach_exchange() noexcept;
-  void release_body() noexcept;
+  void release_request() noexcept;
 
   http2_connection& connection_;
   exchange* exchange_ = nullptr;
@@ -117,7 +117,9 @@ class http2_stream final : public gyre::detail::slab_object,
   bool has_responded_ = false;
   bool has_more_output_ = false;  // whether the program will write more of the response
   bool waits_for_drain_ = false;  // whether a writer waits until bytes were sent
+  bool is_head_request_ = false;
 
+  std::size_t head_cost_ = 0;  // of the request's head, while the exchange has it
   // The request's body.
   std::size_t held_ = 0;        // bytes of a whole body, in memory
   std::size_t ungranted_ = 0;   // bytes of a whole body, without credit for the stream yet

@@ -322,7 +322,7 @@ void server_connection::send_file(body_source& source) {
   if (source.count != 0) tcp_.send_file(std::move(source.file), source.offset, source.count);
 }
 
-bool server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
+write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
   flush();
   if (framing.is_chunked()) {
     const std::string_view line = framing.format_chunk_header(bytes.size());
@@ -330,7 +330,8 @@ bool server_connection::write(message_writer& framing, std::span<const std::byte
   } else {
     tcp_.send(bytes);
   }
-  return tcp_.pending_output() >= core_->options.tcp.connections.high_water;
+  const bool is_full = tcp_.pending_output() >= core_->options.tcp.connections.high_water;
+  return is_full ? write_outcome::taken_and_full : write_outcome::taken;
 }
 
 void server_connection::end_body(const message_writer& framing, const http::fields& trailers) {

@@ -65,7 +65,7 @@ class server_connection final : public gyre::detail::slab_object,
   void send(exchange& sender, response& result) override;
   void begin_stream() override { flush(); }
   void send_file(body_source& source) override;
-  bool write(message_writer& framing, std::span<const std::byte> bytes) override;
+  write_outcome write(message_writer& framing, std::span<const std::byte> bytes) override;
   void end_body(const message_writer& framing, const http::fields& trailers) override;
   void abort() noexcept override { tcp_.abort(); }
   void want_body() override;

@@ -168,6 +168,14 @@ class server_core : public std::enable_shared_from_this<server_core> {
   /// Counts a request in progress, or another activity that a stop waits for.
   void begin_work() noexcept { work_.fetch_add(1, std::memory_order_relaxed); }
   void end_work() noexcept;
+  /// Whether connections of HTTP/2 must hold less, or take nothing more: see
+  /// http2_options::server_memory.
+  bool is_short_of_http2_memory() const noexcept {
+    return http2_memory.load(std::memory_order_relaxed) > options.http2.server_memory / 4;
+  }
+  bool has_no_http2_memory() const noexcept {
+    return http2_memory.load(std::memory_order_relaxed) > options.http2.server_memory / 4 * 3;
+  }
   bool is_draining() const noexcept { return is_draining_.load(std::memory_order_relaxed); }
   std::size_t active() const noexcept { return work_.load(std::memory_order_relaxed); }
 
@@ -176,7 +184,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   move_only_function<void(const request&, std::exception_ptr)> error_handler;
   move_only_function<void(const access_record&)> access_handler;
   std::vector<std::unique_ptr<server_shard>> shards;
-  std::optional<net::tcp_server> tcp;  // reset by disconnect()
+  std::optional<net::tcp_server> tcp;                 // reset by disconnect()
+  gyre::detail::atomic<std::size_t> http2_memory{0};  // bytes that connections of HTTP/2 hold
   bool started = false;
 
  private:

@@ -49,7 +49,8 @@ struct connection_backlog {
   std::array<iovec, max_pieces> pieces;
   io::gather_request writing;
   io::buffer rest;                            // received bytes that are not consumed
-  std::size_t counted = 0;                    // bytes of output and rest that the group counts
+  std::size_t held_by_program = 0;            // see tcp_connection::count_memory()
+  std::size_t counted = 0;                    // bytes of the three that the group counts
   std::unique_ptr<attached_output> attached;  // files and descriptors in `output`
   std::unique_ptr<descriptor_input> descriptors;
 

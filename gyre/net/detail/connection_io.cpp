@@ -121,11 +121,21 @@ bool connection_io::update_held_bytes() noexcept {
   if (is_open()) {
     const attached_output* const attached = backlog->attached.get();
     const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
-    bytes = pending_output() + backlog->rest.size() + group_->held_as_descriptors(descriptors) +
+    bytes = pending_output() + backlog->rest.size() + backlog->held_by_program +
+            group_->held_as_descriptors(descriptors) +
             (has_layer_ ? layer_of(*this).protocol().unread().size() : 0);
   }
   const std::size_t earlier_bytes = std::exchange(backlog->counted, bytes);
   return group_->count_held(earlier_bytes, bytes);
+}
+
+bool connection_io::count_memory(std::size_t bytes) {
+  if (!is_open()) return false;
+  if (bytes == 0 && backlog_of(*this) == nullptr) return true;
+  make_backlog().held_by_program = bytes;
+  if (update_held_bytes()) return true;
+  abort(io::errc::memory_limit);
+  return false;
 }
 
 // --- Calls of the loop ---

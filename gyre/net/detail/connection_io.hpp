@@ -98,6 +98,8 @@ class connection_io : private intrusive_list_node,
   /// Counts the waiting output and input in the group; returns false if the memory of the group has
   /// no room for them.
   bool update_held_bytes() noexcept;
+  /// See tcp_connection.
+  bool count_memory(std::size_t bytes);
 
   bool is_tcp() const noexcept { return kind() == io::handle_kind::stream_socket; }
   endpoint peer_endpoint() const;

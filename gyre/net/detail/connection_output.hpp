@@ -31,6 +31,7 @@ class connection_output {
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
   bool send_fds(std::span<const std::byte> bytes, std::span<const int> fds);
   std::size_t pending_output() const noexcept;
+  void notify_at_low_water() noexcept { is_above_high_water_ = true; }
   /// Sends a FIN once all accepted output is sent.
   void shutdown() noexcept;
 
