@@ -95,15 +95,16 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
     return refuse_websocket(status::method_not_allowed, "A WebSocket is opened by GET.")
         .set("Allow", "GET");
   }
-  if (request.minor_version() == 0 || !detail::has_word(fields, "Upgrade", "websocket") ||
-      !detail::has_word(fields, "Connection", "upgrade")) {
-    return refuse_upgrade("This resource is a WebSocket.");
-  }
+  const bool is_of_http2 = request.connect_protocol() == "websocket";
+  const bool upgrades = request.minor_version() != 0 &&
+                        detail::has_word(fields, "Upgrade", "websocket") &&
+                        detail::has_word(fields, "Connection", "upgrade");
+  if (!is_of_http2 && !upgrades) return refuse_upgrade("This resource is a WebSocket.");
   if (detail::only_field(fields, "Sec-WebSocket-Version") != websocket_version) {
     return refuse_upgrade("The version of WebSocket must be 13.");
   }
   const auto key = detail::only_field(fields, "Sec-WebSocket-Key");
-  if (!key || !detail::is_websocket_key(*key)) {
+  if (!is_of_http2 && (!key || !detail::is_websocket_key(*key))) {
     return refuse_websocket(status::bad_request,
                             "There must be one Sec-WebSocket-Key, of 16 bytes in Base64.");
   }
@@ -129,7 +130,7 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
       "websocket", [accepted = std::move(accepted)](upgraded_connection& connection) mutable {
         return serve_websocket(connection, accepted);
       });
-  result.set("Sec-WebSocket-Accept", detail::accept_key_of(*key));
+  if (!is_of_http2) result.set("Sec-WebSocket-Accept", detail::accept_key_of(*key));
   if (!subprotocol.empty()) result.set("Sec-WebSocket-Protocol", subprotocol);
   if (deflate) result.set("Sec-WebSocket-Extensions", deflate->extension);
   return result;

@@ -23,7 +23,10 @@ namespace gyre::http {
 /// | 400 | has no Sec-WebSocket-Key, a malformed one, or several |
 /// | 403 | comes from a page of another origin: see websocket_options::allowed_origins |
 /// | 405 | has another method than GET |
-/// | 426 | offers no WebSocket of version 13, over HTTP/1.1 |
+/// | 426 | offers no WebSocket of version 13, by an upgrade of HTTP/1.1 or over HTTP/2 |
+///
+/// Over HTTP/2 (RFC 8441) the socket is one stream of the connection, beside other requests; in
+/// place of 426 the stream is reset, so that clients try HTTP/1.1.
 ///
 /// When `serve` returns, the socket is closed with close_code::normal, unless it was closed before.
 /// When it throws, the socket is closed with close_code::internal_error, and server::on_error() is

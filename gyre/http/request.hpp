@@ -98,6 +98,10 @@ class request {
     return major_version_ == 1 ? minor_version_ : 0U;
   }
 
+  /// The protocol that a client of HTTP/2 wants to speak on the stream (an extended CONNECT, RFC
+  /// 8441), such as "websocket"; otherwise empty. Such a request is routed as a GET.
+  [[nodiscard]] std::string_view connect_protocol() const noexcept { return connect_protocol_; }
+
   /// The methods for which the path has handlers, if it has none for this method; otherwise empty.
   [[nodiscard]] method_set allowed_methods() const noexcept;
 
@@ -213,6 +217,7 @@ class request {
   std::uint8_t major_version_ = 1;
   std::uint8_t minor_version_ = 1;  // also 1 for HTTP/2, whose bodies may have any length
   std::string_view method_text_;
+  std::string_view connect_protocol_;
   std::string_view target_;
   std::string_view path_;
   std::string_view query_text_;

@@ -8,12 +8,17 @@
 #include <gyre/http/cors.hpp>
 #include <gyre/http/http2_server_test_support.hpp>
 #include <gyre/http/server.hpp>
+#include <gyre/http/websocket_test_support.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -171,6 +176,138 @@ TEST_F(Http2Features, AWebSocketIsRefusedSoThatClientsTryHttp1) {
   });
   on->start();
   EXPECT_EQ(exchange(request_frame(1, "GET", "/"), "RST_STREAM 1"), "RST_STREAM 1 13\n");
+}
+
+// --- WebSocket (RFC 8441) ---
+
+using gyre::http::websocket;
+
+std::string open_frame(std::uint32_t stream, std::string_view path, const field_texts& more = {},
+                       std::string_view protocol = "websocket") {
+  field_texts fields = request_fields("CONNECT", path, {{":protocol", std::string(protocol)}});
+  fields.emplace_back("sec-websocket-version", "13");
+  fields.insert(fields.end(), more.begin(), more.end());
+  return frame(headers_frame, end_headers, stream, block_of(fields));
+}
+
+std::string data(std::uint32_t stream, std::string_view bytes) {
+  return frame(data_frame, 0, stream, bytes);
+}
+
+class Http2WebSocket : public http2_server_fixture {
+ protected:
+  void SetUp() override {
+    make();
+    on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
+    on->get("/echo", [this](request& from) {
+      return gyre::http::accept_websocket(
+          from,
+          [this](websocket& socket) -> task<> {
+            while (auto message = co_await socket.receive()) co_await socket.send(*message);
+            ++closed;
+          },
+          {.subprotocols = {"chat"}, .compression = {.enabled = true}});
+    });
+    on->get("/fails", [](request& from) {
+      return gyre::http::accept_websocket(from, [](websocket&) -> task<> {
+        throw std::runtime_error("broken");
+        co_return;
+      });
+    });
+    on->get("/text", [](request&) { return response::text("text"); });
+    on->start();
+  }
+  void wait_for_bytes(http2_client& from, std::uint32_t stream, std::size_t size) {
+    virtual_time.turn_until([&] {
+      receive(from);
+      return from.bodies[stream].size() >= size || from.socket.ended;
+    });
+  }
+
+  int closed = 0;
+  int errors = 0;
+};
+
+TEST_F(Http2WebSocket, IsAStreamBesideRequests) {
+  http2_client from = connect_http2();
+  from.send(open_frame(1, "/echo", {{"sec-websocket-protocol", "other, chat"}}));
+  EXPECT_EQ(wait_for(from, "HEADERS 1"),
+            "HEADERS 1 :status: 200;sec-websocket-protocol: chat;date: …;\n");
+  from.send(data(1, frame(fin | 1, "hello")) + request_frame(3, "GET", "/text"));
+  wait_for(from, "DATA 3 end text");
+  wait_for_bytes(from, 1, 7);
+  const std::string large = long_text(200'000);
+  from.send(window_update(0, 1'000'000) + window_update(1, 1'000'000));
+  const std::string bytes = frame(fin | 1, large);
+  for (std::size_t at = 0; at < bytes.size(); at += 10'000) {
+    from.send(data(1, std::string_view(bytes).substr(at, 10'000)));
+    virtual_time.settle();
+    receive(from);
+  }
+  const std::string echoed = frame(fin | 1, "hello", false) + frame(fin | 1, large, false);
+  wait_for_bytes(from, 1, echoed.size());
+  EXPECT_EQ(from.bodies[1], echoed);
+  from.send(data(1, frame(fin | 8, close_payload(1000))));
+  wait_for(from, "DATA 1 end");
+  EXPECT_TRUE(from.bodies[1].ends_with(frame(fin | 8, close_payload(1000), false)));
+  virtual_time.turn_until([&] { return on->metrics().active == 0; });
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(errors, 0);
+}
+
+TEST_F(Http2WebSocket, AgreesOnCompression) {
+  http2_client from = connect_http2();
+  from.send(open_frame(1, "/echo", {{"sec-websocket-extensions", "permessage-deflate"}}));
+  EXPECT_THAT(wait_for(from, "HEADERS 1"),
+              HasSubstr("sec-websocket-extensions: permessage-deflate"));
+}
+
+TEST_F(Http2WebSocket, EndsWithItsStream) {
+  for (const std::string& end :
+       {frame(reset_frame, 0, 1, big_endian(8)), frame(data_frame, end_stream, 1)}) {
+    http2_client from = connect_http2();
+    from.send(open_frame(1, "/echo"));
+    wait_for(from, "HEADERS 1");
+    from.send(end);
+    virtual_time.turn_until([&] { return on->metrics().active == 0; });
+    from.send(request_frame(3, "GET", "/text"));
+    EXPECT_THAT(wait_for(from, "DATA 3"), HasSubstr("DATA 3 end text\n"));
+  }
+}
+
+TEST_F(Http2WebSocket, IsClosedByAHandlerThatFails) {
+  http2_client from = connect_http2();
+  from.send(open_frame(1, "/fails"));
+  wait_for_bytes(from, 1, 4);
+  EXPECT_EQ(from.bodies[1], frame(fin | 8, close_payload(1011), false));
+  from.send(data(1, frame(fin | 8, close_payload(1011))));
+  EXPECT_THAT(wait_for(from, "RST_STREAM 1"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_EQ(errors, 1);
+}
+
+TEST_F(Http2WebSocket, GoesAwayWhenTheServerStops) {
+  http2_client from = connect_http2();
+  from.send(open_frame(1, "/echo"));
+  wait_for(from, "HEADERS 1");
+  bool stopped = false;
+  on->stop(std::chrono::seconds{10}, [&] { stopped = true; });
+  wait_for_bytes(from, 1, 4);
+  EXPECT_EQ(from.bodies[1], frame(fin | 8, close_payload(1001), false));
+  from.send(data(1, frame(fin | 8, close_payload(1001))));
+  wait_for(from, "DATA 1 end");
+  from.socket.close();
+  virtual_time.turn_until([&] { return stopped; });
+}
+
+TEST_F(Http2WebSocket, IsRefusedWithReasons) {
+  EXPECT_THAT(exchange(open_frame(1, "/text"), "DATA 1"),
+              AllOf(HasSubstr(":status: 501;"), HasSubstr("DATA 1 end This resource")));
+  EXPECT_THAT(exchange(open_frame(1, "/none"), "DATA 1"), HasSubstr(":status: 404;"));
+  EXPECT_THAT(exchange(open_frame(1, "/echo", {{"origin", "https://evil.example"}}), "DATA 1"),
+              HasSubstr(":status: 403;"));
+  EXPECT_THAT(exchange(open_frame(1, "/echo", {}, "other"), "RST_STREAM 1"),
+              HasSubstr("RST_STREAM 1 13\n"));
+  EXPECT_EQ(errors, 0);
 }
 
 }  // namespace

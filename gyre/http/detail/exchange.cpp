@@ -48,10 +48,10 @@ bool is_of_body(const std::exception_ptr& error) noexcept {
 }
 
 // Whether the client has offered all protocols that the response switches to (RFC 9110, 7.8).
-bool offers_protocols(const field_list& request_fields,
-                      const http::fields& response_fields) noexcept {
+bool offers_protocols(const request& request, const http::fields& response_fields) noexcept {
   const auto is_offered = [&](std::string_view protocol) {
-    return has_word(request_fields, upgrade_field, protocol);
+    return has_word(request.fields(), upgrade_field, protocol) ||
+           equals_ignoring_case(request.connect_protocol(), protocol);
   };
   for (const field& each : response_fields) {
     if (!equals_ignoring_case(each.name, upgrade_field)) continue;
@@ -84,6 +84,7 @@ errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_
   attach(stream);
   const errc error =
       read_http2_request(head, is_end, shard_->core().head_limits, head_bytes_, head_);
+  request_.connect_protocol_ = head_.connect_protocol;
   return error == errc{} ? begin_request(2) : error;
 }
 
@@ -353,6 +354,7 @@ void exchange::reset() noexcept {
   is_upgraded_ = has_coroutine_ended_ = was_cut_ = false;
   origin_.reset();
   request_.id_ = {};
+  request_.connect_protocol_ = {};
   if (body_writer_) {
     body_writer_.reset();
     write_ = nullptr;
@@ -508,7 +510,10 @@ bool exchange::holds(std::string_view text) const noexcept {
 }
 
 void exchange::send(response& result) {
-  if (result.source_ != nullptr || is_informational(result.status())) replace_unsendable(result);
+  if (result.source_ != nullptr || is_informational(result.status()) ||
+      !request_.connect_protocol_.empty()) {
+    replace_unsendable(result);
+  }
   status_ = result.status();
   is_upgraded_ = is_of(result, body_source::kind::upgrade);
   stream_->send(*this, result);
@@ -523,10 +528,16 @@ void exchange::replace_unsendable(response& result) {
         "http::server: an answer with a status below 200 that is no response::upgrade()")));
     result = response(status::internal_server_error);
   }
+  const bool upgrades = is_of(result, body_source::kind::upgrade);
+  if (!request_.connect_protocol_.empty() && !upgrades && is_success(result.status())) {
+    // The client would take the response for the beginning of its protocol.
+    result =
+        response::text("This resource does not speak the protocol.\n", status::not_implemented);
+  }
   if (result.source_ == nullptr) return;
-  if (is_of(result, body_source::kind::upgrade)) {
+  if (upgrades) {
     const bool may_switch = !body_.expects_more() && head_.framing.upgrade &&
-                            offers_protocols(request_.fields_, result.fields_);
+                            offers_protocols(request_, result.fields_);
     if (may_switch) return;
     result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
   } else if (!has_whole_file(*result.source_)) {

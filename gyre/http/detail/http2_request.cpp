@@ -47,6 +47,7 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
   result = {.method = {},
             .target = {},
             .host = {},
+            .connect_protocol = {},
             .framing = {},
             .expect_continue = false,
             .fields = std::move(result.fields)};
@@ -66,6 +67,8 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
     const field each = block.field_in(text, i);
     if (each.name == ":method") {
       result.method = each.value;
+    } else if (each.name == ":protocol") {
+      result.connect_protocol = each.value;
     } else if (each.name == ":path") {
       path = each.value;
     } else if (each.name == ":authority") {
@@ -100,6 +103,10 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
   if (result.method.size() > max_method_size) return errc::bad_method;
   if (path.size() > limits.start_line) return errc::target_too_long;
   result.target = path;
+  if (!result.connect_protocol.empty()) {
+    result.method = "GET";
+    result.framing.upgrade = true;
+  }
   if (result.method == "CONNECT") {
     result.target = authority;
     if (!is_authority_form(authority)) return errc::bad_target;
@@ -107,7 +114,7 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
     return errc::bad_target;
   }
   if (!all_are(in_target, result.target)) return errc::bad_target;
-  if (is_end) {
+  if (is_end || result.framing.upgrade) {
     result.framing.body = body_kind::none;
   } else if (result.framing.body == body_kind::none) {
     result.framing.body = body_kind::chunked;  // of a length that is not known

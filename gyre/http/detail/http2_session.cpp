@@ -323,12 +323,13 @@ http2_session::http2_session(const http2_options& options, const head_limits& fi
       nghttp2_session_server_new3(&session_, callbacks::shared(), this, settings, &memory);
   nghttp2_option_del(settings);
   if (made != 0) throw std::bad_alloc();
-  const std::array<nghttp2_settings_entry, 4> entries{{
+  const std::array<nghttp2_settings_entry, 5> entries{{
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options.stream_window},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
        static_cast<std::uint32_t>(std::min<std::size_t>(
            fields.fields + fields.start_line, std::numeric_limits<std::uint32_t>::max()))},
+      {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
       // Streams of the same urgency take turns, whatever the client wishes: see respond().
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   }};

@@ -167,6 +167,7 @@ void http2_stream::on_peer_ended() {
 // --- The body of the request ---
 
 void http2_stream::want_body() {
+  if (exchange_->is_upgraded()) return;
   if (paused_at_) {
     body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
   }
@@ -237,7 +238,9 @@ void http2_stream::send(exchange& sender, response& result) {
   std::array<char, 20> digits;
   header_block& head = shard_.http2_head;
   head.clear();
-  head.add(":status", text_of(digits, to_number(result.status())));
+  // A stream switches its protocol by a success (RFC 8441, 5).
+  const http::status code = sender.is_upgraded() ? status::ok : result.status();
+  head.add(":status", text_of(digits, to_number(code)));
   bool has_date = false;
   bool offers_upgrade = false;
   std::optional<std::uint64_t> content_length;
@@ -268,7 +271,7 @@ void http2_stream::send(exchange& sender, response& result) {
   if (const auto length = framing.content_length()) {
     head.add("content-length", text_of(digits, *length));
   }
-  if (framing.is_complete()) return respond(head, false);
+  if (framing.is_complete() && !sender.is_upgraded()) return respond(head, false);
   if (!sender.take_whole_body(result)) {
     has_more_output_ = true;
     return respond(head, true);
@@ -334,8 +337,8 @@ void http2_stream::on_exchange_ended(keep_alive /*future*/) noexcept {
   exchange_ = nullptr;
   state_ = state::sending;
   release_request();
-  if (!has_responded_) {
-    is_open_ = false;
+  // An upgraded stream that has failed has not ended either.
+  if ((!has_responded_ || has_more_output_) && std::exchange(is_open_, false)) {
     connection_.session().reset(id_, http2_error::cancel);
   }
   connection_.schedule_flush();

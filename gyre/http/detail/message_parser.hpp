@@ -24,6 +24,7 @@ struct request_head {
   std::string_view method;
   std::string_view target;  ///< in the form that was sent: origin, absolute, authority, asterisk
   std::string_view host;    ///< the value of Host; empty if a request of HTTP/1.0 has none
+  std::string_view connect_protocol;  ///< of an extended CONNECT of HTTP/2; otherwise empty
   message_framing framing;
   bool expect_continue = false;
   std::vector<field> fields;  ///< cleared, then filled: keeps its memory for the next head
