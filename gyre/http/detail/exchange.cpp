@@ -468,36 +468,11 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
-message_writer& exchange::begin_body(const response& result,
-                                     std::optional<std::uint64_t> content_length) {
-  const bool is_head = request_.method_ == method::head;
-  body_kind kind = body_kind::length;
-  std::uint64_t length = result.body().size();
-  if (result.source_ != nullptr) {
-    if (is_of(result, body_source::kind::stream) && !result.source_->length) {
-      kind = body_kind::chunked;
-    }
-    length = result.source_->length.value_or(result.source_->count);
-  } else if (is_head && length == 0) {
-    // A handler of HEAD may set the length of a body that it does not have. Without that field the
-    // length is unknown, and must not be sent as zero (RFC 9110, 8.6).
-    if (!content_length) kind = body_kind::none;
-    length = content_length.value_or(0);
-  }
-  writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
-  return writer_;
-}
-
-field exchange::id_field(const response& result) const noexcept {
+// Called if the request has an id.
+field exchange::id_field_besides(const response& result) const noexcept {
   const std::string_view name = shard_->core().options.request_ids.field;
-  if (request_.id_.empty() || result.fields_.contains(name)) return {};
+  if (result.fields_.contains(name)) return {};
   return {name, request_.id_};
-}
-
-bool exchange::take_whole_body(const response& result) noexcept {
-  if (result.source_ != nullptr || writer_.is_complete()) return false;
-  writer_.complete();
-  return true;
 }
 
 bool exchange::holds(std::string_view text) const noexcept {
@@ -553,10 +528,6 @@ bool exchange::may_be_sent(const response& result) noexcept {
     return switches && result.fields_.contains(upgrade_field);
   }
   return !is_informational(result.status());
-}
-
-bool exchange::is_of(const response& result, body_source::kind kind) noexcept {
-  return result.source_ != nullptr && result.source_->type == kind;
 }
 
 // Whether the file has all bytes that the head announces. A file may still become shorter while it

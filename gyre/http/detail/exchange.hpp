@@ -151,6 +151,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void replace_unsendable(response& result);
   void attach(exchange_stream& stream) noexcept;
   errc begin_request(std::uint8_t major_version);
+  field id_field_besides(const response& result) const noexcept;
   static bool is_of(const response& result, body_source::kind kind) noexcept;
   static bool may_be_sent(const response& result) noexcept;
   std::uint64_t max_body_size() const noexcept;
@@ -209,5 +210,41 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   pending_wait low_water_;              // the wait of a coroutine in write()
   std::unique_ptr<live_handler> live_;  // while tasks are recorded; last: refers to other members
 };
+
+// Inlined, because HTTP/1.1 calls the functions for each response.
+
+inline message_writer& exchange::begin_body(const response& result,
+                                            std::optional<std::uint64_t> content_length) {
+  const bool is_head = request_.method_ == method::head;
+  body_kind kind = body_kind::length;
+  std::uint64_t length = result.body().size();
+  if (result.source_ != nullptr) {
+    if (is_of(result, body_source::kind::stream) && !result.source_->length) {
+      kind = body_kind::chunked;
+    }
+    length = result.source_->length.value_or(result.source_->count);
+  } else if (is_head && length == 0) {
+    // A handler of HEAD may set the length of a body that it does not have. Without that field the
+    // length is unknown, and must not be sent as zero (RFC 9110, 8.6).
+    if (!content_length) kind = body_kind::none;
+    length = content_length.value_or(0);
+  }
+  writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
+  return writer_;
+}
+
+inline field exchange::id_field(const response& result) const noexcept {
+  return request_.id_.empty() ? field() : id_field_besides(result);
+}
+
+inline bool exchange::take_whole_body(const response& result) noexcept {
+  if (result.source_ != nullptr || writer_.is_complete()) return false;
+  writer_.complete();
+  return true;
+}
+
+inline bool exchange::is_of(const response& result, body_source::kind kind) noexcept {
+  return result.source_ != nullptr && result.source_->type == kind;
+}
 
 }  // namespace gyre::http::detail

@@ -40,8 +40,8 @@ namespace gyre::http::detail {
 ///
 /// Thread-safety: the loop's thread.
 class server_connection final : public gyre::detail::slab_object,
-                                public connection_protocol,
                                 public exchange_stream,
+                                public connection_protocol,
                                 private timer_operation {
  public:
   server_connection(net::tcp_connection& tcp, server_shard& shard,
