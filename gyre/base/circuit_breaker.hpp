@@ -123,7 +123,9 @@ class [[nodiscard]] circuit_breaker::call {
 
   /// Ends the call. Only the first end counts.
   void succeed(time_point now) noexcept { end(false, now); }
+  /// Ends the call as a failure, which counts towards opening the breaker.
   void fail(time_point now) noexcept { end(true, now); }
+  /// Ends the call without an outcome, as the destructor does.
   void abandon() noexcept;
 
  private:

@@ -33,6 +33,7 @@ struct loop_thread_options {
   move_only_function<void(Loop&)> on_start = {};
   /// Called on the thread after run() has returned; not after an exception of on_start or run().
   move_only_function<void(Loop&)> on_stop = {};
+  /// The options of the loop.
   gyre::loop_options loop = {};
 };
 

@@ -69,6 +69,7 @@ class readiness_operation : public intrusive_list_node {
   /// began, so that rewatch() is needed to get reports again.
   enum class pause : std::uint8_t { none, paused, withheld };
   pause pause_state() const noexcept { return pause_; }
+  /// Called by the poller: stores whether reports are paused.
   void set_pause(pause state) noexcept { pause_ = state; }
   /// Called by the poller: reports events. The function may unwatch and destroy the operation.
   void complete(readiness ready) { complete_(*this, ready); }

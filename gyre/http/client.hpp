@@ -89,6 +89,7 @@ class client {
   [[nodiscard]] task<client_response> get(std::string_view url) {
     return send(client_request(method::get, url));
   }
+  /// Sends a request with a body of this type, and returns the response.
   [[nodiscard]] task<client_response> post(std::string_view url, std::string_view content_type,
                                            std::string body) {
     return send(client_request(method::post, url).set_body(content_type, std::move(body)));

@@ -59,7 +59,7 @@ struct client_limits {
   std::size_t body = std::size_t{16} * 1024 * 1024;
   /// The maximum size, after decompression, of a streamed body, in bytes.
   std::uint64_t decompressed = std::uint64_t{1024} * 1024 * 1024;
-  std::size_t redirects = 10;
+  std::size_t redirects = 10;  ///< redirects that a request follows; zero: none
 };
 
 /// Options of hedged requests: a second attempt is sent when the first one takes long, and the

@@ -85,6 +85,7 @@ class client_request {
   /// A request with a method that http::method does not list, such as "PROPFIND".
   client_request(std::string_view method, std::string_view url);
 
+  /// Sets a field, in place of all fields of this name.
   client_request& set(std::string_view name, std::string_view value) & {
     fields_.set(name, value);
     return *this;
@@ -93,6 +94,7 @@ class client_request {
     fields_.set(name, value);
     return std::move(*this);
   }
+  /// Adds a field beside those of the same name.
   client_request& add(std::string_view name, std::string_view value) & {
     fields_.add(name, value);
     return *this;

@@ -14,6 +14,7 @@ namespace gyre::http {
 
 /// Options of compress().
 struct compress_options {
+  /// The codings that the server may use, the preferred one first.
   std::vector<content_coding> codings = {content_coding::br, content_coding::zstd,
                                          content_coding::gzip};
   /// Whole bodies smaller than this, in bytes, are sent uncompressed.

@@ -52,6 +52,7 @@ struct compressor_options {
 /// Complexity: holds some 270 KiB for gzip, and 1 to 3 MiB for br and zstd at the default levels.
 class compressor {
  public:
+  /// The work of a call of compress().
   enum class operation : std::uint8_t {
     process,  ///< compresses; may buffer output
     flush,    ///< writes all buffered output, so that the reader can unpack all input so far

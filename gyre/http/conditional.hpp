@@ -66,6 +66,7 @@ enum class condition_outcome : std::uint8_t {
 /// The comparisons of RFC 9110, 8.8.3.2. The strong comparison is true if both tags are strong and
 /// equal; the weak comparison ignores "W/".
 [[nodiscard]] bool is_strongly_equal(std::string_view left, std::string_view right) noexcept;
+/// Whether both texts are the same entity tag by the weak comparison.
 [[nodiscard]] bool is_weakly_equal(std::string_view left, std::string_view right) noexcept;
 
 }  // namespace gyre::http

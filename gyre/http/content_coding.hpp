@@ -36,6 +36,7 @@ enum class content_coding : std::uint8_t {
 /// The coding with this name, in any case; "x-gzip" is gzip. Nothing for unknown names.
 [[nodiscard]] std::optional<content_coding> content_coding_of(std::string_view name) noexcept;
 
+/// The codings that gyre can pack and unpack, the preferred one first.
 inline constexpr std::array<content_coding, 3> all_codings{content_coding::br, content_coding::zstd,
                                                            content_coding::gzip};
 

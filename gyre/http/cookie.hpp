@@ -115,8 +115,11 @@ class set_cookie {
   /// Sets the lifetime, rounded up to whole seconds. If it is not positive, the browser deletes the
   /// cookie.
   set_cookie& max_age(duration age) noexcept;
+  /// Sets whether browsers send the cookie only over TLS.
   set_cookie& secure(bool only_over_tls) noexcept;
+  /// Sets whether the cookie is hidden from scripts of pages.
   set_cookie& http_only(bool hidden_from_scripts) noexcept;
+  /// Sets the requests of other sites with which browsers send the cookie.
   set_cookie& same_site(gyre::http::same_site sites) noexcept;
 
   [[nodiscard]] std::string to_string() const;

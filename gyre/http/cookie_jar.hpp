@@ -36,7 +36,7 @@ struct received_cookie {
 
 /// Limits of a cookie_jar.
 struct cookie_jar_options {
-  std::size_t max_cookies = 1000;
+  std::size_t max_cookies = 1000;         ///< cookies of all hosts together
   std::size_t max_cookies_per_host = 50;  ///< counted by the host or domain of the cookies
   std::size_t max_cookie_size = 4096;     ///< bytes of a name and its value together
 };

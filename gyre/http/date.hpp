@@ -15,6 +15,7 @@
 
 namespace gyre::http {
 
+/// The number of characters of a date, "Sun, 06 Nov 1994 08:49:37 GMT".
 inline constexpr std::size_t date_size = 29;
 
 /// Writes the time into `memory`, as in "Sun, 06 Nov 1994 08:49:37 GMT". Times before the year 0 or

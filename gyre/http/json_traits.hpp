@@ -39,10 +39,12 @@ namespace gyre::http {
 template <class T>
 struct json_traits;
 
+/// A type that json_traits read from JSON.
 template <class T>
 concept json_readable = std::same_as<T, std::remove_cvref_t<T>> && requires(std::string_view text) {
   { json_traits<T>::read(text) } -> std::convertible_to<T>;
 };
+/// A type that json_traits write as JSON.
 template <class T>
 concept json_writable = requires(const T& value) {
   { json_traits<T>::write(value) } -> std::convertible_to<std::string>;

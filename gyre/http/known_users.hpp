@@ -31,6 +31,7 @@ struct authenticated_user {
 /// the secrets.
 class known_users {
  public:
+  /// A user with the secret: a password or a token.
   struct entry {
     std::string name;
     std::string secret;

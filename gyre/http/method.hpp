@@ -80,6 +80,7 @@ class method_set {
     return set;
   }
 
+  /// Adds a method to the set.
   constexpr void add(method value) noexcept {
     bits_ = static_cast<std::uint16_t>(bits_ | bit(value));
   }

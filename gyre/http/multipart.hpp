@@ -26,7 +26,7 @@ namespace gyre::http {
 /// Limits of a multipart body. The reader buffers at most max_head bytes and a boundary, but no
 /// data of parts.
 struct multipart_limits {
-  std::size_t max_parts = 1000;
+  std::size_t max_parts = 1000;         ///< the parts of a body
   std::size_t max_head = 8 * 1024;      ///< bytes of the headers of a part
   std::size_t max_preamble = 4 * 1024;  ///< bytes before the first boundary, which are ignored
   std::size_t max_epilogue = 4 * 1024;  ///< bytes after the last boundary, which are ignored
@@ -45,6 +45,7 @@ struct multipart_part {
 
 /// The result of one step of a multipart_reader.
 struct multipart_event {
+  /// The kinds of steps.
   enum kinds : std::uint8_t {
     need_more,  ///< all bytes were consumed: call next() again with further bytes
     part,       ///< a part begins; multipart_reader::part() returns its headers

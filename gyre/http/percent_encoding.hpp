@@ -45,11 +45,13 @@ void append_encoded_component(std::string& output, std::string_view text);
 /// Appends the path with every byte encoded that a path may not contain; keeps '/'.
 void append_encoded_path(std::string& output, std::string_view path);
 
+/// Returns the text as append_encoded_component() encodes it.
 [[nodiscard]] inline std::string encode_component(std::string_view text) {
   std::string encoded;
   append_encoded_component(encoded, text);
   return encoded;
 }
+/// Returns the path as append_encoded_path() encodes it.
 [[nodiscard]] inline std::string encode_path(std::string_view path) {
   std::string encoded;
   append_encoded_path(encoded, path);

@@ -30,8 +30,10 @@ class websocket_core;
 /// Errors: text() throws std::invalid_argument for a text that is not UTF-8; std::bad_alloc.
 class prepared_message {
  public:
+  /// Encodes a text, which must be UTF-8.
   [[nodiscard]] static prepared_message text(std::string_view text,
                                              const websocket_compression& compression = {});
+  /// Encodes bytes.
   [[nodiscard]] static prepared_message binary(std::span<const std::byte> bytes,
                                                const websocket_compression& compression = {});
 

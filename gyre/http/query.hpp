@@ -21,7 +21,7 @@ namespace gyre::http {
 /// Limits of a query or a form.
 struct query_limits {
   std::size_t max_size = 1024 * 1024;  ///< bytes of the whole text
-  std::size_t max_pairs = 1000;
+  std::size_t max_pairs = 1000;        ///< the number of pairs
 };
 
 /// A pair of a query, still encoded.

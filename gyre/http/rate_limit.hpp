@@ -51,6 +51,7 @@ class rate_limit {
 
   /// The keys of the table above.
   [[nodiscard]] static std::optional<std::string> client_network(const request& request);
+  /// A key from a field of the request, such as "X-Api-Key".
   [[nodiscard]] static key_function field(std::string name);
 
   [[nodiscard]] keyed_rate_limiter_metrics metrics() const { return limiter_->metrics(); }

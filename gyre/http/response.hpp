@@ -119,6 +119,7 @@ class response {
   /// Make responses of type "text/plain; charset=utf-8", "text/html; charset=utf-8" and
   /// "application/json".
   [[nodiscard]] static response text(std::string body, http::status status = http::status::ok);
+  /// Makes a response of type "text/html; charset=utf-8".
   [[nodiscard]] static response html(std::string body, http::status status = http::status::ok);
   [[nodiscard]] static response json(std::string body, http::status status = http::status::ok);
   /// A response of type "application/json" whose body json_traits<T> writes. A text is taken as
@@ -155,6 +156,7 @@ class response {
   [[nodiscard]] static response upgrade(std::string_view protocol,
                                         move_only_function<task<>(upgraded_connection&)> run);
 
+  /// Sets a field, in place of all fields of this name. Errors: those of fields::set().
   response& set(std::string_view name, std::string_view value) & {
     fields_.set(name, value);
     return *this;
@@ -163,6 +165,7 @@ class response {
     fields_.set(name, value);
     return std::move(*this);
   }
+  /// Adds a field beside those of the same name. Errors: those of fields::add().
   response& add(std::string_view name, std::string_view value) & {
     fields_.add(name, value);
     return *this;
@@ -173,6 +176,7 @@ class response {
   }
 
   [[nodiscard]] http::status status() const noexcept { return status_; }
+  /// Replaces the status.
   void set_status(http::status status) noexcept { status_ = status; }
   [[nodiscard]] http::fields& fields() noexcept { return fields_; }
   [[nodiscard]] const http::fields& fields() const noexcept { return fields_; }
@@ -180,6 +184,7 @@ class response {
   [[nodiscard]] std::string_view body() const noexcept {
     return borrowed_.data() != nullptr ? borrowed_ : std::string_view(body_);
   }
+  /// Replaces the body by one in memory.
   void set_body(std::string body);
 
  private:

@@ -23,6 +23,7 @@ class route_parameters {
  public:
   static constexpr std::size_t max_count = 12;
 
+  /// A parameter of a path, with its value as the client sent it.
   struct parameter {
     std::string_view name;
     std::string_view raw;  ///< a part of the path, still encoded
@@ -58,7 +59,9 @@ class route_parameters {
   }
 
   // The caller must not add more than max_count parameters.
+  /// Adds a parameter; called by the router.
   void push(parameter added) noexcept { parameters_[count_++] = added; }
+  /// Removes the parameter that was added last; called by the router.
   void pop() noexcept { --count_; }
   void clear() noexcept { count_ = 0; }
 

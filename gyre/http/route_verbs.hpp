@@ -23,18 +23,23 @@ namespace gyre::http {
 template <class Table>
 class route_verbs {
  public:
+  /// Adds a route for GET, whose handler also handles HEAD.
   Table& get(std::string_view pattern, handler function, route_options options = {}) {
     return route(method::get, pattern, std::move(function), options);
   }
+  /// Adds a route for POST.
   Table& post(std::string_view pattern, handler function, route_options options = {}) {
     return route(method::post, pattern, std::move(function), options);
   }
+  /// Adds a route for PUT.
   Table& put(std::string_view pattern, handler function, route_options options = {}) {
     return route(method::put, pattern, std::move(function), options);
   }
+  /// Adds a route for PATCH.
   Table& patch(std::string_view pattern, handler function, route_options options = {}) {
     return route(method::patch, pattern, std::move(function), options);
   }
+  /// Adds a route for DELETE.
   // NOLINTNEXTLINE(readability-identifier-naming): a keyword otherwise
   Table& delete_(std::string_view pattern, handler function, route_options options = {}) {
     return route(method::delete_, pattern, std::move(function), options);

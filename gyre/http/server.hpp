@@ -125,8 +125,11 @@ class server : public route_verbs<server> {
   /// handler.
   server& on_access(move_only_function<void(const access_record&)> callback);
 
+  /// Listens at an address; several calls listen at several addresses. Call it before start().
   void listen(const net::endpoint& address);
+  /// Returns the address of a listener, counted in the order of listen(), with its actual port.
   [[nodiscard]] net::endpoint local_endpoint(std::size_t index = 0) const;
+  /// Begins to accept connections. Call it once, after all routes were added.
   void start();
 
   /// Stops gracefully: closes idle connections, responds with `Connection: close` to the requests

@@ -61,6 +61,7 @@ struct server_options {
   /// a response within each write_timeout, gets all of it; close_timeout and close_limit begin when
   /// the kernel has the last response of the connection.
   net::tcp_server_options tcp = {.name = "http_server"};
+  /// Size limits for requests.
   server_limits limits = {};
   server_timeouts timeouts = {};
   http2_options http2 = {};

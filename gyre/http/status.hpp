@@ -144,6 +144,7 @@ enum class status : std::uint16_t {
   return {};
 }
 
+/// Returns the code as a number, such as 404.
 [[nodiscard]] constexpr unsigned to_number(status code) noexcept {
   return static_cast<unsigned>(code);
 }
@@ -152,14 +153,17 @@ enum class status : std::uint16_t {
 [[nodiscard]] constexpr bool is_informational(status code) noexcept {
   return to_number(code) / 100 == 1;
 }
+/// Whether the code is from 200 to 299.
 [[nodiscard]] constexpr bool is_success(status code) noexcept { return to_number(code) / 100 == 2; }
 /// Whether the code is from 300 to 399; includes 304, which redirects nowhere.
 [[nodiscard]] constexpr bool is_redirection(status code) noexcept {
   return to_number(code) / 100 == 3;
 }
+/// Whether the code is from 400 to 499.
 [[nodiscard]] constexpr bool is_client_error(status code) noexcept {
   return to_number(code) / 100 == 4;
 }
+/// Whether the code is 500 or more.
 [[nodiscard]] constexpr bool is_server_error(status code) noexcept {
   return to_number(code) / 100 >= 5;
 }

@@ -70,6 +70,7 @@ class websocket {
   /// send that was stopped may have sent a part of its message; then the socket fails.
   /// Errors also: std::invalid_argument, from the call, for a text that is not UTF-8.
   [[nodiscard]] task<> send_text(std::string_view text);
+  /// Sends a message of bytes, as send_text() does.
   [[nodiscard]] task<> send_binary(std::span<const std::byte> bytes);
   /// Sends a received message to this or another socket.
   [[nodiscard]] task<> send(websocket_message message);

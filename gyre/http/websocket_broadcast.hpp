@@ -68,8 +68,11 @@ class websocket_broadcast {
   websocket_broadcast& operator=(const websocket_broadcast&) = delete;
   ~websocket_broadcast();
 
+  /// Sends a text to all subscribers.
   void send_text(std::string_view text);
+  /// Sends a message of bytes to all subscribers.
   void send_binary(std::span<const std::byte> bytes);
+  /// Sends an encoded message to all subscribers.
   void send(prepared_message message);
 
   /// Subscribes `socket`, and sends it the messages that follow the call. Ends when the broadcast

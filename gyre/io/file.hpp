@@ -38,7 +38,9 @@ namespace gyre::io {
 
 /// Options of file::open().
 struct open_options {
+  /// Whether the file is read.
   bool read = true;
+  /// Whether the file is written.
   bool write = false;
   /// Creates the file if there is none, with the permissions of `mode` that the umask leaves.
   bool create = false;

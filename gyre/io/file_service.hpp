@@ -57,11 +57,15 @@ struct file_command {
   static file_command status(int fd, struct ::statx& memory) noexcept {
     return {.kind = file_call_kind::status, .fd = fd, .memory = &memory};
   }
+  /// Makes a call of fsync(2).
   static file_command sync(int fd) noexcept { return {file_call_kind::sync, fd}; }
+  /// Makes a call of fdatasync(2).
   static file_command sync_data(int fd) noexcept { return {file_call_kind::sync_data, fd}; }
+  /// Makes a call of ftruncate(2).
   static file_command truncate(int fd, std::uint64_t size) noexcept {
     return {.kind = file_call_kind::truncate, .fd = fd, .offset = size};
   }
+  /// Makes a call of close(2).
   static file_command close(int fd) noexcept { return {file_call_kind::close, fd}; }
 };
 

@@ -70,6 +70,7 @@ class input {
     assert(count <= size() && "consumes more bytes than there are");
     begin_ += count;
   }
+  /// Consumes all bytes.
   constexpr void consume_all() noexcept { begin_ = end_; }
   /// Drops the first `count` bytes, and returns them. They are valid as long as bytes(), in a
   /// buffer only until prepend().

@@ -32,6 +32,7 @@ enum class handle_flag : std::uint8_t;
 /// The outcome of a request: a number of bytes, a descriptor or a number of messages, or an error.
 class result {
  public:
+  /// Returns the outcome with a number of bytes or messages.
   static constexpr result of(std::size_t count) noexcept {
     return result(static_cast<std::int64_t>(count));
   }
@@ -123,6 +124,7 @@ class handle {
     if (way == direction::read) no_reads_ = true;
     if (way == direction::write) no_writes_ = true;
   }
+  /// Returns whether refuse() was called for that direction.
   bool refuses(direction way) const noexcept {
     return way == direction::read ? no_reads_ : no_writes_;
   }

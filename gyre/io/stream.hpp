@@ -182,6 +182,7 @@ class stream {
   /// poll(2), both functions also wait for a descriptor that cannot be read, or written:
   /// wait_readable() of the write end of a pipe ends when the read end is closed.
   auto wait_readable() noexcept { return awaiter<detail::wait_operation>(direction::read); }
+  /// Waits for room to write: see wait_readable().
   auto wait_writable() noexcept { return awaiter<detail::wait_operation>(direction::write); }
   /// Waits like wait_readable(), but a stop, even one that was requested before, ends the wait only
   /// while nothing has arrived: for a server that responds to everything that has arrived before it

@@ -36,6 +36,7 @@ struct race_options {
   /// addresses of the other version are known first ("Resolution Delay"). IPv6 is preferred, unless
   /// the resolver's options say ipv4_first.
   duration resolution_delay = std::chrono::milliseconds{50};
+  /// The options of each attempt.
   connect_options each = {};
 };
 static_assert(std::is_trivially_destructible_v<race_options>);

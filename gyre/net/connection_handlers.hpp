@@ -70,24 +70,31 @@ GYRE_MISUSED_CALLBACK(misused_attempt_callback,
 template <class Owner>
 class connection_handler_setters {
  public:
+  /// Sets connection_handlers::connected: a connection has begun.
   Owner& on_connection(move_only_function<void(tcp_connection&)> callback) {
     return set(&connection_handlers::connected, std::move(callback));
   }
+  /// Sets connection_handlers::message: bytes were received.
   Owner& on_message(move_only_function<void(tcp_connection&, io::input&)> callback) {
     return set(&connection_handlers::message, std::move(callback));
   }
+  /// Sets connection_handlers::write_complete: the kernel has taken all output.
   Owner& on_write_complete(move_only_function<void(tcp_connection&)> callback) {
     return set(&connection_handlers::write_complete, std::move(callback));
   }
+  /// Sets connection_handlers::high_water: much output waits.
   Owner& on_high_water(move_only_function<void(tcp_connection&, std::size_t)> callback) {
     return set(&connection_handlers::high_water, std::move(callback));
   }
+  /// Sets connection_handlers::low_water: the output has shrunk again.
   Owner& on_low_water(move_only_function<void(tcp_connection&)> callback) {
     return set(&connection_handlers::low_water, std::move(callback));
   }
+  /// Sets connection_handlers::peer_ended: the peer sends no more.
   Owner& on_peer_ended(move_only_function<void(tcp_connection&)> callback) {
     return set(&connection_handlers::peer_ended, std::move(callback));
   }
+  /// Sets connection_handlers::closed: the last call for a connection.
   Owner& on_close(move_only_function<void(tcp_connection&, std::error_code)> callback) {
     return set(&connection_handlers::closed, std::move(callback));
   }

@@ -67,6 +67,7 @@ class datagram_socket {
 
   /// Waits until there is something to receive, or room to send.
   auto wait_readable() noexcept { return awaiter<io::detail::wait_operation>(io::direction::read); }
+  /// Waits until there is room to send.
   auto wait_writable() noexcept {
     return awaiter<io::detail::wait_operation>(io::direction::write);
   }

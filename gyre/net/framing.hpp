@@ -70,6 +70,7 @@ std::error_code for_each_frame(Framing& format, io::input& in, Handle&& handle) 
 struct length_prefix_options {
   /// The number of bytes of the length: 1, 2, 4 or 8.
   std::size_t width = 4;
+  /// The order of the bytes of the length.
   std::endian order = std::endian::big;
   /// Whether the length counts its own bytes, too.
   bool counts_itself = false;

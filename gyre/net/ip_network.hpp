@@ -38,6 +38,7 @@ class ip_network {
   /// Returns a text that parse() reads, always with a prefix length.
   [[nodiscard]] std::string to_string() const;
 
+  /// Whether the address is in the block.
   [[nodiscard]] bool contains(const ip_address& address) const noexcept;
   [[nodiscard]] const ip_address& first_address() const noexcept { return first_address_; }
   [[nodiscard]] unsigned prefix_length() const noexcept { return prefix_length_; }

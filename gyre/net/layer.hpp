@@ -55,6 +55,7 @@ namespace gyre::net {
 /// thrown.
 class layer {
  public:
+  /// The outcome of an operation.
   enum class status {
     done,
     wants_input,  ///< the operation cannot continue before more bytes are fed

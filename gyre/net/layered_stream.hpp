@@ -97,6 +97,7 @@ class layered_stream {
   [[nodiscard]] task<std::size_t> write_some(std::string_view text) {
     return write_some(std::as_bytes(std::span(text)));
   }
+  /// Sends like write_some().
   [[nodiscard]] task<std::size_t> write(std::span<const std::byte> bytes) {
     return write_some(bytes);
   }

@@ -81,6 +81,7 @@ struct proxy_protocol_options {
   /// connection with a later or larger header is closed, and counted as refused; until then it
   /// counts as a connection.
   duration timeout = std::chrono::seconds{3};
+  /// The largest header of version 2, in bytes; a longer one ends the connection.
   std::size_t limit = 4096;
 };
 

@@ -51,7 +51,9 @@ struct dns_cache_options {
   /// The approximate maximum size of the cache, in bytes. A new entry replaces the least recently
   /// used ones. Zero disables the cache.
   std::size_t bytes = std::size_t{256} << 10;
+  /// The longest time for which an answer is kept.
   duration longest_positive = std::chrono::hours{1};
+  /// The longest time for which the absence of a name is kept.
   duration longest_negative = std::chrono::minutes{5};
 };
 
@@ -79,6 +81,7 @@ struct resolver_options {
   /// Both files are read again when a lookup finds that they have changed; a changed resolv.conf
   /// clears the cache. Queries under way stay with their servers.
   std::string resolv_conf = "/etc/resolv.conf";
+  /// The file of names and addresses of this machine.
   std::string hosts_file = "/etc/hosts";
   address_choice addresses = address_choice::as_sorted;
   /// Search domains, which are tried before the name itself if it has fewer than `ndots` dots,
@@ -93,7 +96,9 @@ struct resolver_options {
   dns_cache_options cache = {};
 };
 
+/// Addresses of a name, the best one first, or the error.
 using resolve_result = std::expected<std::vector<endpoint>, std::error_code>;
+/// SRV records of a service, in the order in which to try them, or the error.
 using srv_result = std::expected<std::vector<srv_record>, std::error_code>;
 /// Texts of TXT records, or names of PTR records.
 using text_result = std::expected<std::vector<std::string>, std::error_code>;

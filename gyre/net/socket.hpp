@@ -53,6 +53,7 @@ class socket : public socket_ref {
     rebind(-1);
     return std::move(descriptor_);
   }
+  /// Closes the socket, if it is open.
   void close() noexcept { release().reset(); }
 
   /// Binds the socket. Errors: std::errc::address_in_use, address_not_available, permission_denied.

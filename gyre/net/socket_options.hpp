@@ -19,11 +19,13 @@ namespace gyre::net {
 
 /// Keepalive probes, which the kernel sends to a silent TCP peer (SO_KEEPALIVE, tcp(7)).
 struct keep_alive_options {
+  /// Whether probes are sent.
   bool on = true;
   /// The silence before the first probe (TCP_KEEPIDLE), and between probes (TCP_KEEPINTVL), not
   /// zero. It is rounded up to whole seconds, at most 32767, the limit of the kernel. Without a
   /// value the option is not changed.
   std::optional<duration> idle = {};
+  /// The silence between probes (TCP_KEEPINTVL): see `idle`.
   std::optional<duration> interval = {};
   /// The number of unanswered probes after which the connection is reset (TCP_KEEPCNT).
   std::optional<int> count = {};
@@ -34,25 +36,25 @@ struct keep_alive_options {
 /// Options for socket_ref::apply(), which sets the members that have a value, in the order of their
 /// declaration. The setter of the same name documents each.
 struct socket_options {
-  std::optional<bool> reuse_address = {};
-  std::optional<bool> reuse_port = {};
-  std::optional<bool> v6_only = {};
-  std::optional<std::size_t> send_buffer = {};     ///< bytes
-  std::optional<std::size_t> receive_buffer = {};  ///< bytes
-  std::optional<bool> no_delay = {};
-  std::optional<keep_alive_options> keep_alive = {};
-  std::optional<duration> linger = {};
-  std::optional<duration> user_timeout = {};
-  std::optional<int> traffic_class = {};
-  std::optional<bool> quick_ack = {};
-  std::optional<bool> cork = {};
-  std::optional<duration> defer_accept = {};
-  std::optional<int> fast_open = {};
-  std::optional<int> incoming_cpu = {};
-  std::optional<bool> broadcast = {};
-  std::optional<bool> multicast_loop = {};
-  std::optional<int> multicast_hops = {};
-  std::optional<unsigned> multicast_interface = {};
+  std::optional<bool> reuse_address = {};             ///< see socket_ref::set_reuse_address()
+  std::optional<bool> reuse_port = {};                ///< see socket_ref::set_reuse_port()
+  std::optional<bool> v6_only = {};                   ///< see socket_ref::set_v6_only()
+  std::optional<std::size_t> send_buffer = {};        ///< see socket_ref::set_send_buffer()
+  std::optional<std::size_t> receive_buffer = {};     ///< see socket_ref::set_receive_buffer()
+  std::optional<bool> no_delay = {};                  ///< see socket_ref::set_no_delay()
+  std::optional<keep_alive_options> keep_alive = {};  ///< see socket_ref::set_keep_alive()
+  std::optional<duration> linger = {};                ///< see socket_ref::set_linger()
+  std::optional<duration> user_timeout = {};          ///< see socket_ref::set_user_timeout()
+  std::optional<int> traffic_class = {};              ///< see socket_ref::set_traffic_class()
+  std::optional<bool> quick_ack = {};                 ///< see socket_ref::set_quick_ack()
+  std::optional<bool> cork = {};                      ///< see socket_ref::set_cork()
+  std::optional<duration> defer_accept = {};          ///< see socket_ref::set_defer_accept()
+  std::optional<int> fast_open = {};                  ///< see socket_ref::set_fast_open()
+  std::optional<int> incoming_cpu = {};               ///< see socket_ref::set_incoming_cpu()
+  std::optional<bool> broadcast = {};                 ///< see socket_ref::set_broadcast()
+  std::optional<bool> multicast_loop = {};            ///< see socket_ref::set_multicast_loop()
+  std::optional<int> multicast_hops = {};             ///< see socket_ref::set_multicast_hops()
+  std::optional<unsigned> multicast_interface = {};   ///< see socket_ref::set_multicast_interface()
 };
 
 /// A non-owning reference to a socket: its options and its addresses.
@@ -99,6 +101,7 @@ class socket_ref {
   /// listen.
   void set_send_buffer(std::size_t bytes) const;
   std::size_t send_buffer() const;
+  /// Sets the size of the kernel's buffer of received bytes: see set_send_buffer().
   void set_receive_buffer(std::size_t bytes) const;
   std::size_t receive_buffer() const;
   /// The time for which closing blocks the thread, even of a non-blocking socket, while data is
@@ -169,6 +172,7 @@ class socket_ref {
   /// (source-specific multicast, MCAST_JOIN_SOURCE_GROUP).
   void join_group_of(const ip_address& source, const ip_address& group,
                      unsigned interface = 0) const;
+  /// Ends join_group_of().
   void leave_group_of(const ip_address& source, const ip_address& group,
                       unsigned interface = 0) const;
   /// Delivers the socket's multicasts to this machine's members of the group, too

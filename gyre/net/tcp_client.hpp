@@ -38,13 +38,16 @@ namespace gyre::net {
 
 /// Options of a tcp_client, fixed when it is constructed.
 struct tcp_client_options {
+  /// The name of the client, for logs.
   std::string name = "tcp_client";
+  /// The options of the connection.
   connection_options connections = {};
   /// The time limit of one attempt to connect, not zero. For a host with several addresses, each
   /// address has this limit.
   duration connect_timeout = std::chrono::seconds{5};
   /// The delays that race_options documents, for connecting by name.
   duration attempt_delay = std::chrono::milliseconds{250};
+  /// The time for which to wait for IPv6 addresses when those of IPv4 are known.
   duration resolution_delay = std::chrono::milliseconds{50};
   /// Whether to connect again after each failed attempt and each end of the connection (also by its
   /// close()), until disconnect(). The client first waits a random time of at most
@@ -52,7 +55,9 @@ struct tcp_client_options {
   /// failed attempts and connections that received no byte or were refused (note_refusal()), in a
   /// row; any other connection sets n to 1.
   bool reconnect = false;
+  /// The limit of the first delay between attempts: see `reconnect`.
   duration initial_delay = std::chrono::milliseconds{100};
+  /// The largest limit of a delay between attempts: see `reconnect`.
   duration longest_delay = std::chrono::seconds{30};
   /// The maximum number of attempts in a row that may fail before the client gives up, the first
   /// included; at least 1.

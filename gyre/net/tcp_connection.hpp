@@ -127,6 +127,7 @@ class tcp_connection : private detail::connection_io {
   /// Complexity: a system call for each descriptor besides send()'s own. Each copy that waits
   /// counts 16 KiB of output besides the bytes.
   using connection_io::send_fds;
+  /// Sends a text with descriptors, like the function above.
   bool send_fds(std::string_view text, std::span<const int> fds) {
     return send_fds(std::as_bytes(std::span(text)), fds);
   }

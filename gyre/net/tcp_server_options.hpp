@@ -39,8 +39,10 @@ enum class accept_strategy : std::uint8_t {
 struct tcp_server_options {
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
+  /// The name of the server, for logs and metrics.
   std::string name = "tcp_server";
   accept_strategy strategy = accept_strategy::round_robin;
+  /// The options of each connection.
   connection_options connections = {};
   /// The maximum number of connections at a time, at least 1. Further ones wait in the kernel's
   /// queue (of length `backlog`) until one ends. A connection above the limit that adopt() passed,

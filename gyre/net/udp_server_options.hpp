@@ -10,6 +10,7 @@ namespace gyre::net {
 
 /// Options of a udp_server, fixed when it is constructed.
 struct udp_server_options {
+  /// The name of the server, for logs and metrics.
   std::string name = "udp_server";
   /// The maximum number of datagrams per system call, clamped to 1 to 1024. A socket holds batch *
   /// (max_datagram + 344) bytes.
@@ -23,8 +24,11 @@ struct udp_server_options {
   /// defaults. A Unix server's send buffer also holds datagrams that its clients have not read, so
   /// that many clients need a large one.
   int receive_buffer = 0;
+  /// The size of the kernel's buffer of sent datagrams: see `receive_buffer`.
   int send_buffer = 0;
+  /// Whether to set SO_REUSEADDR.
   bool reuse_address = false;
+  /// Whether to set IPV6_V6ONLY: an IPv6 socket then gets no datagrams of IPv4.
   bool ipv6_only = false;
   /// Whether a socket that is bound to all addresses notes at which of them each datagram arrives,
   /// as the source() of its peer, and a reply to that peer leaves from there. Costs two system

@@ -85,14 +85,16 @@ std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop);
 
 /// Options of a unix_listener.
 struct unix_listener_options {
+  /// The number of connections that the kernel keeps until they are accepted.
   int backlog = SOMAXCONN;
   /// Whether to remove the socket file of a listener that no longer exists. If several processes do
   /// so at once, one succeeds.
   bool replace_stale = true;
 };
 
-/// A listening Unix socket on a loop, with the members of tcp_listener, of which accept() gives a
-/// unix_stream. The socket file stays when the listener is closed.
+/// A listening Unix socket on a loop, with the members of tcp_listener: accept(), which gives a
+/// unix_stream, accept_socket(), close() and the others. The socket file stays when the listener is
+/// closed.
 /// Thread-safety, Lifetime, Errors: as tcp_listener.
 class unix_listener : public detail::listener<unix_stream> {
  public:

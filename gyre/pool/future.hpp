@@ -150,6 +150,7 @@ class [[nodiscard]] future {
     return finished.state_->take();
   }
 
+  /// Waits for the result, without a time limit, and does not take it.
   void wait() const { state().wait_until(steady_time::max()); }
   /// Waits at most for `limit`, and returns whether the task has finished. A pool's worker that
   /// runs another task meanwhile returns only after that task has ended.

@@ -34,7 +34,9 @@ struct loop_pool_options {
   std::string name = {};
   /// The CPUs: thread i runs only on cpus[i % cpus.size()]. Empty: the CPUs of the calling thread.
   std::vector<int> cpus = {};
+  /// Called on the thread of each loop before it runs.
   move_only_function<void(Loop&, std::size_t index)> on_start = {};
+  /// Called on the thread of each loop after it has run.
   move_only_function<void(Loop&, std::size_t index)> on_stop = {};
   /// Returns the options of each loop; called by the constructor. Empty: default options.
   move_only_function<loop_options(std::size_t index)> loop = {};

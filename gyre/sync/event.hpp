@@ -33,9 +33,11 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   /// to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
 
+  /// Sets the flag, and so ends all waits.
   void set() noexcept {
     change([](word& state) { state |= flag; });
   }
+  /// Clears the flag: later waits wait.
   void reset() noexcept {
     change([](word& state) { state &= ~flag; });
   }
@@ -80,9 +82,11 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
     return compare_exchange_strong(set, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
+  /// Sets the flag, and so ends one wait.
   void set() noexcept {
     change([](word& state) { state |= flag; });
   }
+  /// Clears the flag.
   void reset() noexcept {
     change([](word& state) { state &= ~flag; });
   }

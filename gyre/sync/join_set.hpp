@@ -140,6 +140,7 @@ class join_set {
   detail::join_set_core* core_;
 };
 
+/// The awaitable of join_set::next().
 template <class T>
 class [[nodiscard]] join_set<T>::next_operation {
  public:

@@ -77,6 +77,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     return false;
   }
 
+  /// Releases the lock of the writer.
   void unlock() noexcept {
     word alone = written;
     // release: pairs with the acquire of the next lock operation, which sees all writes under this
@@ -85,6 +86,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
       hand_over(written);
     }
   }
+  /// Releases the lock of a reader.
   void unlock_shared() noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & busy) == 0) {

@@ -103,7 +103,9 @@ class never_stop_token {
     constexpr explicit callback_type(never_stop_token, Initializer&&) noexcept {}
   };
 
+  /// Returns false.
   [[nodiscard]] static constexpr bool stop_requested() noexcept { return false; }
+  /// Returns false.
   [[nodiscard]] static constexpr bool stop_possible() noexcept { return false; }
   friend constexpr bool operator==(const never_stop_token&,
                                    const never_stop_token&) noexcept = default;
@@ -129,6 +131,7 @@ class inplace_stop_source {
   [[nodiscard]] constexpr inplace_stop_token get_token() const noexcept {
     return inplace_stop_token(this);
   }
+  /// Returns true.
   [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
   /// Returns whether a stop was requested: see inplace_stop_token::stop_requested().
   [[nodiscard]] bool stop_requested() const noexcept {

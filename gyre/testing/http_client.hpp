@@ -77,8 +77,10 @@ class http_client {
 
   /// Send a request, and return the response with its whole body.
   http::client_response get(std::string_view path);
+  /// Sends a request with a body of this type.
   http::client_response post(std::string_view path, std::string_view content_type,
                              std::string body);
+  /// Sends the request.
   http::client_response send(http::client_request request);
   /// Sends a request, and returns before the response: for streams and events, for requests that
   /// are in progress at the same time, and for a client that leaves. Runs what is ready.

@@ -36,6 +36,7 @@ namespace gyre::testing {
 /// Complexity: a call without a fault costs some nanoseconds more than the original.
 class fault {
  public:
+  /// The calls that fail.
   struct plan {
     int after = 0;  ///< calls that succeed before the first failure
     int times = 1;  ///< calls that fail; negative: all further calls

@@ -37,6 +37,7 @@ class session {
                    std::weak_ptr<const void> rules = {}) noexcept
       : native_(std::move(native_session)), rules_(std::move(rules)) {}
   void* native() const noexcept { return native_.get(); }
+  /// Whether a client with these rules may resume the session: one of its own context, or of any.
   bool may_be_offered(const std::weak_ptr<const void>& rules) const noexcept {
     return native_ != nullptr && (is_same(rules_, {}) || is_same(rules_, rules));
   }

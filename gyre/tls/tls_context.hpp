@@ -29,7 +29,9 @@ class context_state;
 class pem {
  public:
   pem() = default;
+  /// Names a file that has the text.
   [[nodiscard]] static pem file(std::string path) { return {std::move(path), true}; }
+  /// Holds the text itself.
   [[nodiscard]] static pem text(std::string text) { return {std::move(text), false}; }
 
   bool empty() const noexcept { return content_.empty(); }
@@ -55,6 +57,7 @@ struct certificate {
   std::vector<std::byte> ocsp_staple = {};
 };
 
+/// The versions of TLS that gyre speaks.
 enum class version : std::uint8_t { tls_1_2, tls_1_3 };
 
 /// Whether a server asks clients for certificates: not at all, optionally, or as a requirement.
@@ -80,7 +83,9 @@ struct server_options {
   pem client_authorities = {};
   /// Lists of revoked certificates (CRLs) of these authorities; with any, each must have one.
   std::vector<pem> revocation_lists = {};
+  /// The oldest version that is accepted.
   version min_version = version::tls_1_2;
+  /// The newest version that is accepted.
   version max_version = version::tls_1_3;
   /// Groups of key agreement, the preferred one first, by OpenSSL's names. Each handshake that a
   /// peer begins costs one agreement: a tenth of a millisecond with these, but up to 200 ms with
@@ -115,8 +120,11 @@ struct client_options {
   std::vector<pem> revocation_lists = {};
   /// The client's own certificate, for mutual TLS.
   std::optional<certificate> own_certificate = {};
+  /// Protocols of ALPN, the preferred one first.
   std::vector<std::string> application_protocols = {};
+  /// The oldest version that is offered.
   version min_version = version::tls_1_2;
+  /// The newest version that is offered.
   version max_version = version::tls_1_3;
   /// Groups of key agreement, the preferred one first, by the names that server_options documents.
   /// A TLS 1.2 server that has only a certificate of another curve, such as P-521, refuses the
@@ -144,7 +152,9 @@ class tls_context {
  public:
   /// Constructs an empty context, which connections refuse with errc::bad_configuration.
   tls_context() noexcept = default;
+  /// Makes the context of a server. Reads the files that the options name.
   [[nodiscard]] static tls_context server(server_options options);
+  /// Makes the context of a client. Reads the files that the options name.
   [[nodiscard]] static tls_context client(client_options options = {});
   /// Returns a client's context with the default options, which the first call makes. Throws the
   /// exceptions of client() if it cannot be made; the next call then tries again.

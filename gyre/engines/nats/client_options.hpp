@@ -21,8 +21,10 @@ struct client_options {
   // The login. At most one of: a user, a token, a seed, credentials. A user or a token in the text
   // of a server is used for that server instead.
 
+  /// The name of the user, for a login with `password`.
   std::string user = {};
   std::string password = {};
+  /// A token, for a login without a user.
   std::string token = {};
   /// The seed of a key, "SU…", with which the client signs what the server sends.
   std::string nkey_seed = {};

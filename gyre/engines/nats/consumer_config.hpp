@@ -45,6 +45,7 @@ enum class replay_policy : unsigned char {
 struct consumer_config {
   /// The name of the consumer; empty: the server makes one. No '.', '*', '>', '/', '\' or space.
   std::string name = {};
+  /// A text for people, which the server only stores.
   std::string description = {};
   /// Whether the consumer stays when no client uses it, which needs a name. Otherwise it is deleted
   /// after `inactive_threshold`.
@@ -54,7 +55,9 @@ struct consumer_config {
   duration inactive_threshold = duration::zero();
 
   deliver_policy deliver = deliver_policy::all;
+  /// The sequence of the first message, for deliver_policy::from_sequence.
   std::optional<std::uint64_t> start_sequence = std::nullopt;
+  /// The time of the first message, for deliver_policy::from_time.
   std::optional<server_time> start_time = std::nullopt;
   /// Subjects that are delivered; empty: all of the stream.
   std::vector<std::string> filter_subjects = {};
@@ -76,8 +79,11 @@ struct consumer_config {
 
   /// These limit the requests of clients for messages.
   std::optional<std::uint32_t> max_waiting = std::nullopt;  ///< requests; unset: 512
+  /// Messages of a request; unset: no limit.
   std::optional<std::uint32_t> max_request_messages = std::nullopt;
+  /// Bytes of a request; unset: no limit.
   std::optional<std::uint32_t> max_request_bytes = std::nullopt;
+  /// The longest time for which a request may wait; zero: no limit.
   duration max_request_expires = duration::zero();
 
   /// The number of servers that store the consumer's state; zero: as many as store the stream.

@@ -95,6 +95,7 @@ class jetstream {
   [[nodiscard]] task<stream_info> update_stream(
       gyre::detail::awaited_value<stream_config> config) const;
   [[nodiscard]] task<stream_info> stream(std::string_view name) const;
+  /// Deletes a stream with its messages and consumers.
   [[nodiscard]] task<> delete_stream(std::string_view name) const;
   /// Deletes messages of a stream, and returns their number.
   [[nodiscard]] task<std::uint64_t> purge_stream(std::string_view name,
@@ -123,7 +124,9 @@ class jetstream {
       std::string_view stream, gyre::detail::awaited_value<consumer_config> config) const;
   /// Opens a consumer that exists.
   [[nodiscard]] task<nats::consumer> consumer(std::string_view stream, std::string_view name) const;
+  /// Deletes a consumer; the messages stay in the stream.
   [[nodiscard]] task<> delete_consumer(std::string_view stream, std::string_view name) const;
+  /// Returns the names of all consumers of a stream.
   [[nodiscard]] task<std::vector<std::string>> consumer_names(std::string_view stream) const;
 
   /// The account's use of JetStream. Errors: jetstream_errc::no_stream, not_enabled,

@@ -75,6 +75,7 @@ class key_value {
 
   // --- Changes. A returned number is the revision of the change ---
 
+  /// Stores a value, whether or not the key exists.
   [[nodiscard]] task<std::uint64_t> put(std::string_view key, payload_view value) const;
   /// Adds a key that does not exist, or was deleted. Errors: jetstream_errc::key_exists. A
   /// `time_to_live` above zero needs key_value_config::marker_time.

@@ -18,6 +18,7 @@ namespace gyre::nats {
 struct key_value_config {
   /// The name of the bucket: letters, digits, '-' and '_'.
   std::string bucket = {};
+  /// A text for people, which the server only stores.
   std::string description = {};
   /// The number of values that are kept of each key, 1 to 64.
   unsigned history = 1;
@@ -36,6 +37,7 @@ struct key_value_config {
   duration marker_time = duration::zero();
   std::optional<stream_placement> placement = std::nullopt;
   std::optional<stream_republish> republish = std::nullopt;
+  /// Pairs for the user, which the server only stores.
   std::map<std::string, std::string> metadata = {};
 };
 

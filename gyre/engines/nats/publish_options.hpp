@@ -14,6 +14,7 @@ namespace gyre::nats {
 struct publish_options {
   /// The subject to which receivers send replies; empty: none.
   std::string_view reply = {};
+  /// The headers of the message.
   header_view headers = {};
 };
 
@@ -22,6 +23,7 @@ struct request_options {
   /// The time limit for the reply, the wait for a connection included; none:
   /// client_options::request_timeout.
   std::optional<duration> timeout = std::nullopt;
+  /// The headers of the request.
   header_view headers = {};
 };
 

@@ -76,6 +76,7 @@ class service {
   [[nodiscard]] const std::string& id() const;
   [[nodiscard]] service_info info() const;
   [[nodiscard]] std::vector<endpoint_stats> stats() const;
+  /// Sets the counters of all endpoints to zero.
   void reset_stats() noexcept;
 
  private:

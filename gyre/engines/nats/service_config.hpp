@@ -17,7 +17,9 @@ struct service_config {
   std::string name = {};
   /// The version by the rules of semantic versioning, such as "1.4.2".
   std::string version = {};
+  /// A text for people, which the service shows to those who ask for its information.
   std::string description = {};
+  /// Pairs for the user, which the service shows beside its description.
   std::map<std::string, std::string> metadata = {};
   /// Each request goes to one of the instances that share a queue group.
   std::string queue_group = "q";
@@ -33,6 +35,7 @@ struct endpoint_options {
   std::string queue_group = {};
   /// Whether each instance gets each request.
   bool has_no_queue_group = false;
+  /// Pairs for the user, which the service shows with the endpoint.
   std::map<std::string, std::string> metadata = {};
   /// The number of handlers that run at the same time; at least 1.
   std::size_t max_concurrent = 64;

@@ -72,6 +72,7 @@ struct stream_republish {
 struct stream_config {
   /// Letters, digits, '-' and '_', for instance; no '.', '*', '>', '/', '\' or space.
   std::string name = {};
+  /// A text for people, which the server only stores.
   std::string description = {};
   /// The subjects whose messages the stream stores, such as "orders.>". No other stream may store
   /// any of them.
@@ -85,11 +86,15 @@ struct stream_config {
   /// server's configuration.
   unsigned replicas = 1;
 
+  /// The number of messages in the stream.
   std::optional<std::uint64_t> max_messages = std::nullopt;
+  /// The number of messages of each subject.
   std::optional<std::uint64_t> max_messages_per_subject = std::nullopt;
+  /// The bytes of all messages.
   std::optional<std::uint64_t> max_bytes = std::nullopt;
   /// Bytes of a message with its headers. A larger one is refused.
   std::optional<std::uint32_t> max_message_size = std::nullopt;
+  /// The number of consumers of the stream.
   std::optional<std::uint32_t> max_consumers = std::nullopt;
   /// A message that is older is dropped; zero: none. At least 100 ms otherwise.
   duration max_age = duration::zero();
@@ -104,7 +109,9 @@ struct stream_config {
   bool allow_direct = false;
   /// A message may replace all earlier ones (header Nats-Rollup).
   bool allow_rollup = false;
+  /// Whether single messages cannot be deleted.
   bool deny_delete = false;
+  /// Whether the stream cannot be purged.
   bool deny_purge = false;
   /// Messages may have a time to live of their own. Needs a server of 2.11.
   bool allow_message_ttl = false;

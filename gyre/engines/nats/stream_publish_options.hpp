@@ -30,6 +30,7 @@ struct stream_publish_options {
   /// Removes the message after this time, in whole seconds; zero: never. Needs
   /// stream_config::allow_message_ttl.
   duration time_to_live = duration::zero();
+  /// The headers of the message.
   header_view headers = {};
   /// The time limit, instead of jetstream_options::timeout.
   std::optional<duration> timeout = std::nullopt;

@@ -55,6 +55,7 @@ namespace gyre::postgres {
 template <class T>
 struct argument_traits;
 
+/// A type that can be an argument of a statement: argument_traits know how to write it.
 template <class T>
 concept argument = requires(argument_writer& output, const std::remove_cvref_t<T>& value) {
   argument_traits<std::remove_cvref_t<T>>::write(output, value);

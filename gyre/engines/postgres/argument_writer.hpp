@@ -28,6 +28,7 @@ class argument_writer {
 
   // --- One of these ---
 
+  /// Writes NULL.
   void write_null();
   /// Writes the value in text format. Bytes of texts stay as they are for types whose two formats
   /// are the same.
@@ -43,6 +44,7 @@ class argument_writer {
 
   // --- Errors of values that do not fit the type ---
 
+  /// Throws errc::out_of_range: the type of the server has no such value.
   [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view value) const;
   /// `name`: the C++ type's, such as "a bool".
   [[noreturn, gnu::cold]] void throw_unsupported(std::string_view name) const;
@@ -61,6 +63,7 @@ class argument_writer {
 
   // --- For the statement ---
 
+  /// The place of the value, which decides on its format.
   enum class write_target : std::uint8_t {
     parameter,     ///< a parameter of a statement, whose format can be chosen
     binary_field,  ///< a field of a COPY in binary format

@@ -68,6 +68,7 @@ struct client_options {
   /// The role. The user. An empty name is refused, because the operating system's user is not
   /// guessed.
   std::string user = {};
+  /// The password of the role, for servers that ask for one.
   std::string password = {};
   /// The database; empty: the one that has the user's name.
   std::string database = {};
@@ -84,6 +85,7 @@ struct client_options {
   /// Whether the password may be sent as it is, or as MD5, if the server asks for that. An
   /// attacker's server would learn it.
   bool allows_cleartext_password = false;
+  /// Whether the password may be sent as MD5: see `allows_cleartext_password`.
   bool allows_md5_password = false;
 
   /// Connections on which all coroutines' statements outside of transactions are sent, in the

@@ -57,6 +57,7 @@ namespace gyre::postgres {
 template <class T>
 struct column_traits;
 
+/// A type that a column can be read as: column_traits know how to read it.
 template <class T>
 concept column = std::same_as<T, std::remove_cvref_t<T>> && requires(const column_value& value) {
   { column_traits<T>::read(value) } -> std::same_as<T>;

@@ -18,6 +18,7 @@ namespace gyre::postgres {
 /// Errors: the functions throw std::system_error, which name the column.
 class column_value {
  public:
+  /// The column that a value belongs to.
   struct description {
     std::size_t number;  ///< the number of the column, counted from 1
     std::string_view name;
@@ -61,7 +62,9 @@ class column_value {
   /// The column's type cannot be read as `name`, such as "a bool"; throws errc::null_value instead
   /// if it is NULL.
   [[noreturn, gnu::cold]] void throw_unsupported(std::string_view name) const;
+  /// The value does not fit into the type of C++; throws errc::out_of_range.
   [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view value) const;
+  /// The bytes are no value of the column's type; throws errc::malformed_value.
   [[noreturn, gnu::cold]] void throw_malformed() const;
 
  private:

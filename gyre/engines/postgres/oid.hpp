@@ -14,6 +14,7 @@ using oid = std::uint32_t;
 /// The numbers of built-in types.
 namespace oids {
 
+/// The types that gyre reads and writes by itself, by their names in PostgreSQL.
 inline constexpr oid boolean = 16;
 inline constexpr oid bytea = 17;
 inline constexpr oid name = 19;

@@ -65,6 +65,7 @@ class column_cursor {
 template <class Row>
 struct row_traits;
 
+/// A type that a row can be read as: row_traits know how to read it.
 template <class T>
 concept row = requires(column_cursor& columns) {
   { row_traits<T>::column_count } -> std::convertible_to<std::size_t>;

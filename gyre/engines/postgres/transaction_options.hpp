@@ -22,6 +22,7 @@ enum class isolation {
 /// Options of a transaction.
 struct transaction_options {
   postgres::isolation isolation = isolation::server_default;
+  /// Whether statements that change data are refused.
   bool is_read_only = false;
   /// Whether a read-only serializable transaction waits at its beginning until it can neither fail
   /// nor make others fail.

@@ -41,6 +41,7 @@ namespace gyre::redis {
 template <class T>
 struct argument_traits;
 
+/// A type that can be an argument of a command: argument_traits know how to write it.
 template <class T>
 concept command_argument = requires(io::buffer& output, const std::remove_cvref_t<T>& value) {
   { argument_traits<std::remove_cvref_t<T>>::count(value) } -> std::convertible_to<std::size_t>;

@@ -17,6 +17,7 @@ namespace gyre::redis {
 struct client_options {
   /// For AUTH; without `user`, the server's default user.
   std::string user = {};
+  /// The password for AUTH; empty: no login.
   std::string password = {};
   /// The name of the connection in the server's lists (CLIENT SETNAME); empty: none.
   std::string name = {};

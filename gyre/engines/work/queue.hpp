@@ -104,6 +104,7 @@ class queue {
   /// error of its last attempt; job_cancelled; unknown_job if it is gone or was not kept.
   [[nodiscard]] task<std::string> result(job_id id);
 
+  /// Returns the progress of a batch.
   [[nodiscard]] task<batch_status> status_of_batch(batch_id id);
   /// Waits until all jobs of the batch have ended.
   [[nodiscard]] task<batch_status> wait_for_batch(batch_id id);
@@ -123,6 +124,7 @@ class queue {
   /// Removes a schedule. Returns whether there was one.
   task<bool> remove_schedule(postgres::querier& tx, std::string name);
 
+  /// Sets the limits of the jobs of a kind, for all workers.
   task<> set_limits(postgres::querier& tx, std::string kind, kind_limits limits);
   /// Counts the jobs of all kinds: reads the whole table, so ask for it rarely.
   [[nodiscard]] task<std::vector<kind_statistics>> statistics();

@@ -68,6 +68,7 @@ struct batch_options {
   /// The kind of a job that is submitted when all of the batch have ended; empty: none. It is added
   /// even if its queue is full, and kept for a day.
   std::string_view then_kind = {};
+  /// The payload of that job.
   std::string_view then_payload = {};
 };
 

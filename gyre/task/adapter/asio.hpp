@@ -110,6 +110,7 @@ class asio_executor final : public executor {
 struct asio_awaitable_t {
   constexpr asio_awaitable_t() = default;
 };
+/// The completion token: `co_await timer.async_wait(gyre::asio_awaitable)`.
 inline constexpr asio_awaitable_t asio_awaitable;
 
 namespace detail {
