@@ -17,7 +17,7 @@ build = cmake --preset $(1) --log-level=NOTICE && cmake --build --preset $(1) --
 run_tests = ctest --preset $(1) --parallel $(tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help report test check lint format sanitize trust coverage clean
+.PHONY: help report test check lint docs format sanitize trust coverage clean
 
 help: ## show this list
 	@echo "The main targets are report and test. All targets:"
@@ -42,6 +42,10 @@ check: ## what test leaves out: models, packaging, headers alone, pages' code, e
 lint: ## check format, clang-tidy, Python, spelling and the order of the rooms
 	tools/setup all
 	tools/lint
+
+docs: ## pages and API reference as a site in build/docs; begin with index.html
+	tools/setup docs
+	$(python) tools/site
 
 format: ## format C++ and Python in place
 	tools/setup all
