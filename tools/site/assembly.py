@@ -14,8 +14,8 @@ import jinja2
 from markup import Markup
 from model import Model, Reader, run_doxygen
 from options import Options
-from reference import Page, Reference, collect_symbols, undocumented
-from repository import MarkdownPage, Repository
+from reference import Page, Reference, collect_symbols, page_of, undocumented
+from repository import MarkdownPage, Repository, url_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ASSETS = Path(__file__).resolve().parent / "assets"
@@ -45,6 +45,17 @@ def navigation(pages: list[Page], rooms: list[Page]) -> list[tuple[str, list[Pag
     groups["API"] = rooms
     known = [name for name in GROUP_ORDER if name in groups]
     return [(name, groups[name]) for name in [*known, *(set(groups) - set(known))]]
+
+
+def documents(repository: Repository) -> dict[str, str]:
+    """The pages of Markdown files and headers, by the names that comments and pages use."""
+    found = {path: url_of(path) for path in repository.pages}
+    names: dict[str, list[str]] = {}
+    for header in repository.public:
+        url = page_of(header)
+        found[header] = found[header.removeprefix("gyre/")] = url
+        names.setdefault(header.rpartition("/")[2], []).append(url)
+    return found | {name: urls[0] for name, urls in names.items() if len(urls) == 1}
 
 
 class Writer:
@@ -93,6 +104,7 @@ def build(out: Path | None, doxygen: Path) -> tuple[list[str], int]:
     symbols = collect_symbols(model)
     markup = Markup(symbols)
     repository = Repository(ROOT, set(model.headers))
+    markup.documents = documents(repository)
     reference = Reference(model, comments, markup)
     options = Options(model, markup)
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable
 
+from defaults import spoken
 from markup import QUESTION
 from model import Declaration, Model
 from reference import KINDS, anchor_of, page_of
@@ -40,7 +41,8 @@ def names(
         title = each.qualified.removeprefix("gyre::")
         text = " ".join(each.comment.split())[:LONGEST_COMMENT]
         if each.kind == "variable" and each.initializer:
-            text = f"default {each.initializer.strip()}. {text}"
+            value = each.initializer.strip().removeprefix("=").strip()
+            text = f"default {spoken(value, each.type, each.comment) or value}: {text}"
         if anchor in known:
             # Overloads are one entry.
             entry = found[known[anchor]]
@@ -49,6 +51,8 @@ def names(
             continue
         known[anchor] = len(found)
         kind = KINDS.get(each.kind, each.kind)
+        if each.kind == "variable" and outer:
+            kind = "field"
         found.append([title, header.removeprefix("gyre/"), f"{page}#{anchor}", kind, text])
     for each in declarations:
         if each.members:

@@ -24,7 +24,8 @@ CLASSES = [
 WORDY = re.compile(
     r"(?<![\w:.])(?:[a-z_]\w*::)+~?[A-Za-z_]\w*(?:\(\))?"  # io::errc::idle_timeout, server::stop()
     r"|(?<![\w:.])[a-z_]\w*\(\)"  # stop()
-    r"|(?<![\w:.])[a-z]+_[a-z_0-9]*[a-z0-9]\b"  # tcp_server_options
+    r"|(?<![\w:.])[a-z]+_[a-z_0-9]*[a-z0-9]\b(?!\.hpp)"  # tcp_server_options
+    r"|(?<![\w/])(?:[\w-]+/)*[\w-]+\.(?:md|hpp)\b"  # docs/design/http.md, base/slab.hpp
 )
 LANGUAGES = {"c++": "cpp", "sh": "shell-session", "text": "text", "": "text"}
 
@@ -60,6 +61,7 @@ class Markup:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
+        self.documents: dict[str, str] = {}  # pages of files, by the names that comments use
         self.parser = MarkdownIt("commonmark", {"html": True}).enable("table")
         # Comments have brackets of C++ where pages have links and tags.
         self.comments = MarkdownIt("commonmark").enable("table")
@@ -100,18 +102,22 @@ class Markup:
 
     def inline_code(self, text: str, scope: str, root: str) -> str:
         shown = f"<code>{escape(text, quote=False)}</code>"
-        found = self.symbols.find(text, scope)
-        return f'<a href="{root}{found.url}">{shown}</a>' if found else shown
+        found = self.documents.get(text)
+        if found is None and (symbol := self.symbols.find(text, scope)):
+            found = symbol.url
+        return f'<a href="{root}{found}">{shown}</a>' if found else shown
 
     def names_in(self, text: str, scope: str, root: str) -> str:
         """Prose of a comment: names that it has without marks become links."""
         pieces = []
         position = 0
         for match in WORDY.finditer(text):
-            found = self.symbols.find(match[0], scope)
+            found = self.documents.get(match[0])
+            if found is None and (symbol := self.symbols.find(match[0], scope)):
+                found = symbol.url
             pieces.append(escape(text[position : match.start()], quote=False))
             shown = f"<code>{escape(match[0], quote=False)}</code>"
-            pieces.append(f'<a href="{root}{found.url}">{shown}</a>' if found else shown)
+            pieces.append(f'<a href="{root}{found}">{shown}</a>' if found else shown)
             position = match.end()
         pieces.append(escape(text[position:], quote=False))
         return "".join(pieces)

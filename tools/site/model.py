@@ -418,7 +418,7 @@ def comment_above(lines: list[str], index: int) -> str:
 
 
 def initializer_of(member: ElementTree.Element) -> str:
-    text = tidy(text_of(member.find("initializer")))
+    text = text_of(member.find("initializer"))
     return f" {text}" if text.startswith("=") else text
 
 

@@ -9,7 +9,7 @@ from html import escape
 from headers import Comments, markdown_of
 from markup import Markup, first_sentence
 from model import Declaration, Model
-from symbols import Symbol, Symbols
+from symbols import Symbol, Symbols, plain
 
 KINDS = {"typedef": "type", "define": "macro", "value": "value", "variable": "variable"}
 # Structures of settings, each field of which needs a comment: the tables of limits show it.
@@ -181,6 +181,7 @@ class Reference:
         self.model = model
         self.comments = comments
         self.markup = markup
+        self.classes = model.classes()
 
     def pages(self) -> list[Page]:
         return [self.header_page(header) for header in self.model.headers] + self.room_pages()
@@ -306,7 +307,31 @@ class Reference:
                 elif each.kind == "enum":
                     html.append(self.values(each, anchor, root))
             html.append("</div>")
-        return "\n".join(html + self.fields(fields))
+        return "\n".join([*html, *self.fields(fields), *self.of_bases(owner, root)])
+
+    def of_bases(self, owner: Declaration, root: str) -> list[str]:
+        """A line for each base with pages of its own: the names of its members."""
+        lines = []
+        for base in owner.bases:
+            if not base.startswith("public "):
+                continue
+            name = plain(base.removeprefix("public ")) or ""
+            symbols = self.markup.symbols
+            found = symbols.by_name.get(name) or symbols.class_in(owner.scope, name)
+            if found is None or found.qualified not in self.classes:
+                continue
+            links = [
+                f'<a href="{root}{symbols.by_name[member.qualified].url}">'
+                f"<code>{escape(member.name)}</code></a>"
+                for family in families(self.classes[found.qualified].members)
+                for member in family[:1]
+                if not re.match(r"~|operator", member.name) and member.access == "public"
+                if member.name != found.qualified.rpartition("::")[2]
+            ]
+            shown = self.markup.inline_code(name.removeprefix("gyre::"), owner.scope, root)
+            if links:
+                lines.append(f'<p class="names">Members of {shown}: {", ".join(links)}</p>')
+        return lines
 
     def field(self, field: Declaration, owner: Declaration, anchor: str, root: str) -> str:
         """A row with the declaration and the meaning of a field."""
