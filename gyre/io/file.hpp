@@ -54,6 +54,7 @@ struct open_options {
   /// file::direct_alignment(). With `append` the file's size must be a multiple of the alignment,
   /// too.
   bool direct = false;
+  /// The permissions of a file that is created, before the umask takes some away.
   ::mode_t mode = 0666;
 };
 // GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.

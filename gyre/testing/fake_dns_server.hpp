@@ -73,7 +73,9 @@ class fake_dns_server {
 
   /// Construct records, with names such as "www.example.org".
   static record srv(unsigned priority, unsigned weight, unsigned port, std::string_view target);
+  /// Constructs a TXT record, as srv() does for SRV.
   static record txt(const std::vector<std::string>& parts);
+  /// Constructs a PTR record, as srv() does for SRV.
   static record ptr(std::string_view name);
 
   /// The questions received so far, such as "A example.org".
@@ -87,6 +89,7 @@ class fake_dns_server {
   void hold(std::string prefix = "") { held_prefix_ = std::move(prefix); }
   /// The number of delayed replies.
   std::size_t held() const noexcept { return held_replies_.size(); }
+  /// Sends the delayed replies, and delays no further ones.
   void release();
 
   /// Makes the server reset its TCP connections after the next UDP reply. It shuts down their
