@@ -294,6 +294,10 @@ class Pages(unittest.TestCase):
         table = "| asio | gyre |\n|---|---|\n| `a` | `loop`, `x::y` |\n\n| a | b |\n|---|---|\n| `c` | `d` |\n"
         self.assertEqual(repository.foreign_names(table), [(3, "loop"), (3, "x::y")])
 
+    def test_an_anchor_of_two_things_is_found(self) -> None:
+        found = assembly.dead_links({"a.html": '<p id="b"><p id="b">'}, {"a.html": "a.md"})
+        self.assertEqual(found, ["a.md: two headings or names have the anchor b"])
+
     def test_dead_links_are_found(self) -> None:
         pages = {
             "index.html": '<h1 id="a">A</h1><a href="#a">1</a><a href="#b">2</a>',

@@ -74,11 +74,16 @@ class Writer:
 
 
 def dead_links(pages: dict[str, str], sources: dict[str, str]) -> list[str]:
-    """A line for each link of the written pages to a page or an anchor that does not exist."""
-    anchors = {url: set(re.findall(r'\bid="([^"]*)"', html)) for url, html in pages.items()}
-    anchors = {url: {unescape(each) for each in found} for url, found in anchors.items()}
-    assets = {path.name for path in ASSETS.iterdir()} | {"search-index.js"}
+    """A line for each link to a page or an anchor that does not exist, or exists twice."""
+    anchors: dict[str, set[str]] = {}
     problems = set()
+    for url, html in pages.items():
+        found = [unescape(each) for each in re.findall(r'\bid="([^"]*)"', html)]
+        anchors[url] = set(found)
+        if len(found) > len(anchors[url]):
+            twice = next(each for each in found if found.count(each) > 1)
+            problems.add(f"{sources[url]}: two headings or names have the anchor {twice}")
+    assets = {path.name for path in ASSETS.iterdir()} | {"search-index.js"}
     for url, html in pages.items():
         for target in set(re.findall(r'\b(?:href|src)="([^"]*)"', html)):
             target = unescape(target)

@@ -200,8 +200,11 @@ class Reader:
                 found += self.members(compound, name)
                 for inner in [*compound.findall("innerclass"), *compound.findall("innerconcept")]:
                     found += self.compound(inner.get("refid", ""))
+        classes = {each.qualified for each in found if each.is_class}
         by_header: dict[str, list[Declaration]] = {header: [] for header in sorted(self.public)}
         for declaration in found:
+            if declaration.kind == "function" and declaration.qualified in classes:
+                continue  # a deduction guide, which says no more than the constructors
             by_header[declaration.header].append(declaration)
         for declarations in by_header.values():
             declarations.sort(key=lambda each: each.line)

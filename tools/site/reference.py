@@ -53,7 +53,7 @@ def explains_itself(declaration: Declaration, owner: Declaration | None) -> bool
 
     Such are constructors, types of a class, functions without parameters that return a property,
     fields that are not settings, and functions that the language or the standard library defines.
-    A name of a namespace always needs a comment, except a specialisation or a deduction guide.
+    A name of a namespace always needs a comment, except a specialisation.
     """
     if PROTOCOL.fullmatch(declaration.name) or declaration.name.endswith("_"):
         return True
@@ -79,15 +79,21 @@ def explains_itself(declaration: Declaration, owner: Declaration | None) -> bool
 
 
 def covering(declaration: Declaration, siblings: list[Declaration]) -> Declaration | None:
-    """The last earlier sibling whose comment names the declaration, and so describes both."""
+    """The sibling before the declaration whose comment names it, and so describes both."""
     mention = re.compile(rf"`{re.escape(declaration.name)}`|\b{re.escape(declaration.name)}\(")
     found = None
     for each in siblings:
         if each is declaration:
             return found
-        if mention.search(each.comment) and each.name != declaration.name:
-            found = each
+        if each.comment:
+            found = each if mention.search(each.comment) else None
     return found
+
+
+def is_listed(declaration: Declaration, owner: Declaration) -> bool:
+    """Whether the comment of the class names the function before it comes to threads and errors."""
+    described = re.split(r"(?m)^(?:Thread-safety|Lifetime|Errors|Complexity)\b", owner.comment)[0]
+    return f"{declaration.name}(" in described
 
 
 def has_documented_type(declaration: Declaration, symbols: Symbols) -> bool:
@@ -102,12 +108,6 @@ def has_documented_type(declaration: Declaration, symbols: Symbols) -> bool:
 def undocumented(model: Model, symbols: Symbols) -> list[str]:
     """A line for each public name without a comment, but those that explain themselves."""
     problems = []
-    classes = {
-        declaration.name
-        for declarations in model.headers.values()
-        for declaration in declarations
-        if declaration.is_class
-    }
 
     def check(declarations: list[Declaration], owner: Declaration | None) -> None:
         last_constant = -1
@@ -118,13 +118,12 @@ def undocumented(model: Model, symbols: Symbols) -> list[str]:
             if is_constant and (first.comment or first.line == last_constant + 1):
                 last_constant = first.line
                 continue
-            is_guide = first.kind == "function" and owner is None and first.name in classes
-            if first.kind == "value" or first.access == "private" or is_guide:
+            if first.kind == "value" or first.access == "private":
                 continue
             has_comment = any(each.comment.strip() for each in family)
             is_covered = owner is not None and (
                 covering(first, owner.members) is not None
-                or f"{first.name}(" in owner.comment
+                or is_listed(first, owner)
                 or has_documented_type(first, symbols)
             )
             if (

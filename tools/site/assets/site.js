@@ -4,10 +4,10 @@
 "use strict";
 
 const root = document.body.dataset.root;
-const field = document.getElementById("search");
-const found = document.getElementById("found");
+const field = document.getElementById("site-search");
+const found = document.getElementById("site-found");
 
-document.getElementById("theme").addEventListener("click", () => {
+document.getElementById("site-theme").addEventListener("click", () => {
   const element = document.documentElement;
   const isDark = element.dataset.theme
     ? element.dataset.theme === "dark"
@@ -18,8 +18,8 @@ document.getElementById("theme").addEventListener("click", () => {
   } catch { /* the choice ends with the page */ }
 });
 
-const pages = document.getElementById("pages");
-const menu = document.getElementById("menu");
+const pages = document.getElementById("site-pages");
+const menu = document.getElementById("site-menu");
 menu.addEventListener("click", () => {
   menu.setAttribute("aria-expanded", String(pages.classList.toggle("open")));
 });
@@ -154,9 +154,9 @@ function show() {
 }
 
 function load() {
-  if (entries || document.getElementById("index")) return;
+  if (entries || document.getElementById("site-index")) return;
   const script = Object.assign(document.createElement("script"), {
-    id: "index", src: `${root}search-index.js`,
+    id: "site-index", src: `${root}search-index.js`,
   });
   script.addEventListener("load", () => { prepare(); show(); });
   document.head.append(script);
