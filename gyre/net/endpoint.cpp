@@ -22,7 +22,7 @@ namespace {
 using detail::fail;
 
 constexpr std::string_view unix_prefix = "unix:";
-constexpr std::size_t max_name_size = sizeof(sockaddr_un::sun_path) - 1;
+constexpr std::size_t max_abstract_name = sizeof(sockaddr_un::sun_path) - 1;
 
 std::expected<endpoint, std::error_code> parse_unix(std::string_view name) {
   if (name.empty()) return endpoint::unix_unnamed();
@@ -57,7 +57,7 @@ endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t 
 
 // Stores a path with a terminating zero, and an abstract name with a leading zero.
 endpoint::endpoint(bool is_abstract, std::string_view name) : storage_{} {
-  if (name.size() > max_name_size) fail(std::errc::filename_too_long, "gyre::net::endpoint");
+  if (name.size() > max_abstract_name) fail(std::errc::filename_too_long, "gyre::net::endpoint");
   storage_.local.sun_family = AF_UNIX;
   std::ranges::copy(name, storage_.local.sun_path + (is_abstract ? 1 : 0));
   size_ = name_offset + static_cast<socklen_t>(name.size()) + 1;

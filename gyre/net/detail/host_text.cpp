@@ -13,7 +13,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t max_name_size = 255;  // in bytes, more than DNS allows
+constexpr std::size_t max_host_size = 255;  // in bytes, more than DNS allows
 
 using gyre::detail::equals_ignoring_case;
 using gyre::detail::is_digit;
@@ -33,7 +33,7 @@ bool may_be_name(std::string_view host) noexcept {
     return is_letter(each) || is_digit(each) || each == '-' || each == '_' || each == '.' ||
            static_cast<unsigned char>(each) >= 0x80;
   };
-  if (host.empty() || host.size() > max_name_size || !std::ranges::all_of(host, may_occur)) {
+  if (host.empty() || host.size() > max_host_size || !std::ranges::all_of(host, may_occur)) {
     return false;
   }
   const bool has_empty_label = host.starts_with('.') || host.find("..") != host.npos;
