@@ -2,6 +2,8 @@
 // loop_metrics: counters of an event loop.
 #pragma once
 
+#include <gyre/metrics/writable.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -27,5 +29,7 @@ struct loop_metrics {
   /// Adds the counters of `other`.
   loop_metrics& operator+=(const loop_metrics& other) noexcept;
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const loop_metrics& counts);
 
 }  // namespace gyre

@@ -4,6 +4,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/http/request.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 
@@ -151,5 +152,13 @@ access_log_writer::access_log_writer(executor& target, write_function write,
 void access_log_writer::operator()(const access_record& record) const { core_->add(record); }
 void access_log_writer::flush() const { core_->write_pending(); }
 access_log_writer_metrics access_log_writer::metrics() const noexcept { return core_->metrics(); }
+
+void write_metrics(metrics::exposition& output, const access_log_writer_metrics& counts) {
+  const auto& [lines, dropped, failures] = counts;
+  output.add_counter("gyre_access_log_lines_total", "Lines passed to the function.", lines);
+  output.add_counter("gyre_access_log_lines_dropped_total", "Lines that were dropped.", dropped);
+  output.add_counter("gyre_access_log_failures_total", "Calls of the function that have thrown.",
+                     failures);
+}
 
 }  // namespace gyre::http

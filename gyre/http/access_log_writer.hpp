@@ -11,6 +11,7 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/http/access_log.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <cstddef>
@@ -38,6 +39,8 @@ struct access_log_writer_metrics {
       0;  ///< lines that were dropped, because max_pending or memory was reached
   std::uint64_t failures = 0;  ///< calls of the function that have thrown an exception
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const access_log_writer_metrics& counts);
 
 /// A function for server::on_access(). It formats a line on the loop of the connection, and adds
 /// the line to the pending text of that loop. The function of the user gets all pending lines

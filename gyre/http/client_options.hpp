@@ -5,6 +5,7 @@
 #include <gyre/base/circuit_breaker.hpp>
 #include <gyre/base/duration.hpp>
 #include <gyre/http/proxy.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/tcp_stream.hpp>
@@ -138,6 +139,8 @@ struct client_options {
 /// Counters of a client: current values (origins, open, idle, open_circuits) and totals since its
 /// construction.
 struct client_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t origins = 0;  ///< hosts for which the client has a pool of connections
   std::size_t open = 0;     ///< open connections, idle or in use
   std::size_t idle = 0;     ///< open connections that no request uses
@@ -150,5 +153,7 @@ struct client_metrics {
   std::uint64_t circuit_refusals = 0;  ///< requests that a circuit breaker refused
   std::size_t open_circuits = 0;       ///< circuit breakers that are open or half-open now
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const client_metrics& counts);
 
 }  // namespace gyre::http

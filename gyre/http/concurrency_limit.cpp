@@ -5,6 +5,7 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/body_access.hpp>
 #include <gyre/http/detail/retry_later.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/with_timeout.hpp>
@@ -121,6 +122,16 @@ concurrency_limit_metrics concurrency_limit::metrics() const noexcept {
           .admitted = state_->admitted.load(std::memory_order_relaxed),
           .refused = state_->refused.load(std::memory_order_relaxed),
           .expired = state_->expired.load(std::memory_order_relaxed)};
+}
+
+void write_metrics(metrics::exposition& output, const concurrency_limit_metrics& counts) {
+  const auto& [running, waiting, admitted, refused, expired] = counts;
+  output.add_gauge("gyre_concurrency_limit_running", "Requests that run.", running);
+  output.add_gauge("gyre_concurrency_limit_waiting", "Requests that wait.", waiting);
+  constexpr auto requests = "gyre_concurrency_limit_requests_total";
+  output.add_counter(requests, "Requests by their result.", admitted, {{"result", "admitted"}});
+  output.add_counter(requests, "Requests by their result.", refused, {{"result", "refused"}});
+  output.add_counter(requests, "Requests by their result.", expired, {{"result", "expired"}});
 }
 
 }  // namespace gyre::http

@@ -10,6 +10,7 @@
 #include <gyre/http/handler.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/task/task.hpp>
 
 #include <chrono>
@@ -45,6 +46,8 @@ struct concurrency_limit_metrics {
   std::uint64_t refused = 0;  ///< requests that came while max_waiting were waiting
   std::uint64_t expired = 0;  ///< requests that have waited for max_wait
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const concurrency_limit_metrics& counts);
 
 /// Lets a limited number of requests pass to the middleware that was added later, and to the
 /// handler. Further requests wait, first come, first served, in a queue that is limited in number

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/route_metrics.hpp>
 
-#include <gyre/http/metrics_text.hpp>
+#include <gyre/metrics/exposition.hpp>
+
+#include <cstddef>
 
 namespace gyre::http {
+namespace {
 
-void add_route_metrics(metrics_text& text, std::span<const route_metrics> routes,
+void add_route(metrics::exposition& output, const route_metrics& counts,
+               const std::string& prefix) {
+  const auto& [method, pattern, responses, cut, body_bytes, durations] = counts;
+  if (durations.count() == 0) return;
+  for (std::size_t digit = 1; digit < responses.size(); ++digit) {
+    if (responses[digit] == 0) continue;
+    output.add_counter(
+        prefix + "_responses_total", "Responses by route and status.", responses[digit],
+        {{"method", method}, {"route", pattern}, {"code", std::to_string(digit) + "xx"}});
+  }
+  output.add_counter(prefix + "_responses_cut_total", "Responses that ended early.", cut,
+                     {{"method", method}, {"route", pattern}});
+  output.add_counter(prefix + "_response_bytes_total", "Bytes of the responses' bodies.",
+                     body_bytes, {{"method", method}, {"route", pattern}});
+  output.add_histogram(prefix + "_response_seconds", "Time until the end of the response.",
+                       durations, {{"method", method}, {"route", pattern}});
+}
+
+}  // namespace
+
+void add_route_metrics(metrics::exposition& output, std::span<const route_metrics> routes,
                        std::string_view prefix) {
-  const auto for_each_used = [&](auto&& add) {
-    for (const route_metrics& each : routes) {
-      if (each.durations.count() != 0) add(each);
-    }
-  };
-  const std::string name(prefix);
-  for_each_used([&](const route_metrics& each) {
-    for (std::size_t digit = 1; digit < each.responses.size(); ++digit) {
-      if (each.responses[digit] == 0) continue;
-      text.add_counter(name + "_responses_total", "Responses by route and status.",
-                       each.responses[digit],
-                       {{"method", each.method},
-                        {"route", each.pattern},
-                        {"code", std::to_string(digit) + "xx"}});
-    }
-  });
-  for_each_used([&](const route_metrics& each) {
-    text.add_counter(name + "_responses_cut_total", "Responses that ended early.", each.cut,
-                     {{"method", each.method}, {"route", each.pattern}});
-  });
-  for_each_used([&](const route_metrics& each) {
-    text.add_counter(name + "_response_bytes_total", "Bytes of the responses' bodies.",
-                     each.body_bytes, {{"method", each.method}, {"route", each.pattern}});
-  });
-  for_each_used([&](const route_metrics& each) {
-    text.add_histogram(name + "_response_seconds", "Time until the end of the response.",
-                       each.durations, {{"method", each.method}, {"route", each.pattern}});
-  });
+  for (const route_metrics& each : routes) add_route(output, each, std::string(prefix));
+}
+
+void write_metrics(metrics::exposition& output, const route_metrics& counts) {
+  add_route(output, counts, "gyre_http_route");
 }
 
 }  // namespace gyre::http

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/histogram.hpp>
+#include <gyre/metrics/writable.hpp>
 
 #include <array>
 #include <cstdint>
@@ -17,8 +18,6 @@
 #include <string_view>
 
 namespace gyre::http {
-
-class metrics_text;
 
 /// The counts of one route of a server, for which server_options::counts_routes is set: see
 /// server::route_metrics(). The requests of HEAD count for the route of GET that handles them.
@@ -33,13 +32,15 @@ struct route_metrics {
   std::uint64_t body_bytes = 0;  ///< the sum of access_record::body_bytes
   histogram durations = {};      ///< see access_record::duration
 };
+/// Adds the counts as add_route_metrics() does, with the prefix `gyre_http_route`.
+void write_metrics(metrics::exposition& output, const route_metrics& counts);
 
 /// Adds the counts of routes to a page: `PREFIX_responses_total` with the labels method, route and
 /// code ("2xx"), `PREFIX_responses_cut_total`, `PREFIX_response_bytes_total`, and the histogram
 /// `PREFIX_response_seconds`. Routes without a response are left out.
 ///
-/// Errors: those of metrics_text, also for two routes with the same method and pattern.
-void add_route_metrics(metrics_text& text, std::span<const route_metrics> routes,
+/// Errors: those of metrics::exposition, also for two routes with the same method and pattern.
+void add_route_metrics(metrics::exposition& output, std::span<const route_metrics> routes,
                        std::string_view prefix = "http");
 
 }  // namespace gyre::http

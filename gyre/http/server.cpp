@@ -2,6 +2,7 @@
 #include <gyre/http/server.hpp>
 
 #include <gyre/http/detail/server_core.hpp>
+#include <gyre/metrics/exposition.hpp>
 
 #include <stdexcept>
 #include <utility>
@@ -79,5 +80,33 @@ server_metrics server::metrics() const noexcept {
 }
 
 std::vector<http::route_metrics> server::route_metrics() const { return core_->route_metrics(); }
+
+void write_metrics(metrics::exposition& output, const server_metrics& counts) {
+  const auto& [requests, informational, successes, redirections, client_errors, server_errors,
+               malformed, timeouts, active, tcp] = counts;
+  output.add_counter("gyre_http_server_requests_total", "Requests whose head was received.",
+                     requests);
+  const auto add_responses = [&](std::uint64_t count, std::string_view code) {
+    output.add_counter("gyre_http_server_responses_total", "Responses by the class of status.",
+                       count, {{"code", code}});
+  };
+  add_responses(informational, "1xx");
+  add_responses(successes, "2xx");
+  add_responses(redirections, "3xx");
+  add_responses(client_errors, "4xx");
+  add_responses(server_errors, "5xx");
+  output.add_counter("gyre_http_server_malformed_total", "Responses 4xx by the parser or a limit.",
+                     malformed);
+  output.add_counter("gyre_http_server_timeouts_total", "Connections closed by a time limit.",
+                     timeouts);
+  output.add_gauge("gyre_http_server_requests_active", "Requests without a complete response.",
+                   active);
+  write_metrics(output, tcp);
+}
+
+void write_metrics(metrics::exposition& output, const server& counted) {
+  write_metrics(output, counted.metrics());
+  for (const route_metrics& each : counted.route_metrics()) write_metrics(output, each);
+}
 
 }  // namespace gyre::http

@@ -15,6 +15,7 @@
 #include <gyre/http/route_metrics.hpp>
 #include <gyre/http/route_verbs.hpp>
 #include <gyre/http/server_options.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <chrono>
@@ -57,6 +58,8 @@ struct server_metrics {
   http2_metrics http2 = {};
   net::tcp_server_metrics tcp = {};
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const server_metrics& counts);
 
 /// A server of HTTP/1.1 and 1.0: keep-alive, pipelining with responses in order, bodies of known
 /// length and chunked bodies, 100-continue, upgrades. It is strict: an ambiguous message is refused
@@ -175,5 +178,7 @@ class server : public route_verbs<server> {
 
   std::shared_ptr<detail::server_core> core_;
 };
+/// Adds the counts of a server, and those of its routes if it counts them.
+void write_metrics(metrics::exposition& output, const server& counted);
 
 }  // namespace gyre::http

@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/websocket_broadcast_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/task/as_result.hpp>
 
 #include <algorithm>
@@ -107,6 +108,19 @@ websocket_broadcast_metrics websocket_broadcast::metrics() const noexcept {
           .deliveries = read(core_->deliveries),
           .lost = read(core_->lost),
           .disconnected = read(core_->disconnected)};
+}
+
+void write_metrics(metrics::exposition& output, const websocket_broadcast_metrics& counts) {
+  const auto& [subscribers, messages, deliveries, lost, disconnected] = counts;
+  output.add_gauge("gyre_websocket_broadcast_subscribers", "Present subscribers.", subscribers);
+  output.add_counter("gyre_websocket_broadcast_messages_total", "Messages that were sent.",
+                     messages);
+  output.add_counter("gyre_websocket_broadcast_deliveries_total",
+                     "Messages passed to the connections of subscribers.", deliveries);
+  output.add_counter("gyre_websocket_broadcast_lost_total",
+                     "Messages that slow subscribers have lost.", lost);
+  output.add_counter("gyre_websocket_broadcast_disconnected_total",
+                     "Slow subscribers that were disconnected.", disconnected);
 }
 
 }  // namespace gyre::http

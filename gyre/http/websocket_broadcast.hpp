@@ -14,6 +14,7 @@
 #include <gyre/http/prepared_message.hpp>
 #include <gyre/http/websocket.hpp>
 #include <gyre/http/websocket_options.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
@@ -51,6 +52,8 @@ struct websocket_broadcast_metrics {
   std::uint64_t lost = 0;          ///< messages that slow subscribers have lost
   std::uint64_t disconnected = 0;  ///< slow subscribers that were disconnected
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const websocket_broadcast_metrics& counts);
 
 /// Sends messages to all its subscribers. Sending never waits, and holds `capacity` messages: a
 /// subscriber whose peer does not read them in time is slow.

@@ -2,6 +2,8 @@
 // connection_metrics: counts of a callback connection, or of all of a server or client.
 #pragma once
 
+#include <gyre/metrics/writable.hpp>
+
 #include <cstdint>
 
 namespace gyre::net {
@@ -13,5 +15,7 @@ struct connection_metrics {
   std::uint64_t bytes_sent = 0;
   std::uint64_t messages = 0;  ///< calls of on_message
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const connection_metrics& counts);
 
 }  // namespace gyre::net

@@ -2,6 +2,7 @@
 #include <gyre/net/connection_pool.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 namespace gyre::net::detail {
@@ -20,3 +21,19 @@ void check(const connection_pool_options& options) {
 }
 
 }  // namespace gyre::net::detail
+
+namespace gyre::net {
+
+void write_metrics(metrics::exposition& output, const connection_pool_metrics& counts) {
+  const auto& [open, idle, waiting, created, reused, discarded, failed] = counts;
+  output.add_gauge("gyre_connection_pool_open", "Connections, idle or taken.", open);
+  output.add_gauge("gyre_connection_pool_idle", "Connections that wait for use.", idle);
+  output.add_gauge("gyre_connection_pool_waiting", "Callers that wait for a connection.", waiting);
+  output.add_counter("gyre_connection_pool_created_total", "Connections that were made.", created);
+  output.add_counter("gyre_connection_pool_reused_total", "Uses of an idle connection.", reused);
+  output.add_counter("gyre_connection_pool_discarded_total", "Connections that were closed.",
+                     discarded);
+  output.add_counter("gyre_connection_pool_failed_total", "Connects that failed.", failed);
+}
+
+}  // namespace gyre::net

@@ -14,6 +14,7 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/detail/connector.hpp>
 #include <gyre/net/host_port.hpp>
@@ -70,6 +71,8 @@ static_assert(std::is_trivially_destructible_v<connection_pool_options>);
 
 /// Counters of a connection_pool: of the present, and since the construction of the pool.
 struct connection_pool_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t open = 0;     ///< connections, idle or taken
   std::size_t idle = 0;     ///< connections that wait for use
   std::size_t waiting = 0;  ///< callers that wait until a connection may be taken or made
@@ -78,6 +81,8 @@ struct connection_pool_metrics {
   std::uint64_t discarded = 0;  ///< closed: not given back, too old, or of no more use
   std::uint64_t failed = 0;     ///< connects that failed
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const connection_pool_metrics& counts);
 
 template <class Connection>
 class pooled_connection;

@@ -4,6 +4,7 @@
 
 #include <gyre/base/duration.hpp>
 #include <gyre/base/exponential_backoff.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/connect_options.hpp>
 
 #include <chrono>
@@ -53,6 +54,8 @@ enum class client_state : std::uint8_t {
 
 /// Counters of a reconnecting_client: of the present, and since the construction of the client.
 struct reconnecting_client_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
   std::uint64_t attempts = 0;     ///< to connect
   std::uint64_t failures = 0;     ///< failed attempts
@@ -60,5 +63,7 @@ struct reconnecting_client_metrics {
   std::uint64_t broken = 0;       ///< connections that were given up
   std::uint64_t repetitions = 0;  ///< uses by call_idempotent() after a failed one
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const reconnecting_client_metrics& counts);
 
 }  // namespace gyre::net

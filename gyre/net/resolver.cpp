@@ -2,6 +2,7 @@
 #include <gyre/net/resolver.hpp>
 
 #include <gyre/base/detail/enum_category.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 
@@ -273,4 +274,8 @@ template srv_result decode_records(const waiting_lookup&, const resolve_result&)
 template text_result decode_records(const waiting_lookup&, const resolve_result&);
 
 }  // namespace detail
+void write_metrics(metrics::exposition& output, const resolver& counted) {
+  write_metrics(output, counted.cache_metrics());
+}
+
 }  // namespace gyre::net

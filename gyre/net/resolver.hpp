@@ -95,6 +95,8 @@ class [[nodiscard]] lookup {
 /// files (statx(2)), and no query while the cache has its answer. A callback costs an allocation.
 class resolver {
  public:
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   using callback = move_only_function<void(resolve_result)>;
 
   /// Throws std::system_error if resolv.conf cannot be read (if there is none, the server is
@@ -149,6 +151,8 @@ class resolver {
                service port);
   std::shared_ptr<detail::name_engine> engine_;
 };
+/// Adds the counts of the resolver's cache to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const resolver& counted);
 
 namespace detail {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/endpoint.hpp>
 
 #include <chrono>
@@ -60,11 +61,15 @@ struct dns_cache_options {
 /// Counters of a resolver's cache: of its present content, and of lookups since the construction of
 /// the resolver.
 struct dns_cache_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t entries = 0;
   std::size_t bytes = 0;
   std::uint64_t hits = 0;    ///< lookups without a query
   std::uint64_t misses = 0;  ///< names that servers were asked for
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const dns_cache_metrics& counts);
 
 /// Options of a resolver, fixed when it is constructed.
 struct resolver_options {

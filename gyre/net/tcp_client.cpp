@@ -5,6 +5,7 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/base/exponential_backoff.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/client_commands.hpp>
 #include <gyre/net/detail/connection_group.hpp>
@@ -430,5 +431,13 @@ bool tcp_client::connected() const noexcept { return core_->connected(); }
 event_loop& tcp_client::loop() const noexcept { return core_->loop(); }
 const std::string& tcp_client::name() const noexcept { return core_->client_options.name; }
 tcp_client_metrics tcp_client::metrics() const noexcept { return core_->metrics(); }
+
+void write_metrics(metrics::exposition& output, const tcp_client_metrics& counts) {
+  const auto& [attempts, failures, connected, traffic] = counts;
+  output.add_counter("gyre_tcp_client_attempts_total", "Attempts to connect.", attempts);
+  output.add_counter("gyre_tcp_client_failures_total", "Attempts that failed.", failures);
+  output.add_counter("gyre_tcp_client_connected_total", "Attempts that succeeded.", connected);
+  write_metrics(output, traffic);
+}
 
 }  // namespace gyre::net

@@ -13,6 +13,7 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -84,6 +85,8 @@ struct tcp_client_metrics {
   std::uint64_t connected = 0;  ///< successful attempts
   connection_metrics traffic = {};
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const tcp_client_metrics& counts);
 
 /// A reconnecting client, which owns at most one connection at a time.
 ///

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/connection_metrics.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/layer.hpp>
@@ -114,5 +115,7 @@ struct tcp_server_metrics {
   std::size_t connections = 0;          ///< at present
   connection_metrics traffic = {};
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const tcp_server_metrics& counts);
 
 }  // namespace gyre::net

@@ -2,6 +2,8 @@
 // udp_server_options: the settings and counters of a udp_server.
 #pragma once
 
+#include <gyre/metrics/writable.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -48,5 +50,7 @@ struct udp_server_metrics {
   std::uint64_t refused = 0;    ///< replies above output_limit, or to a full Unix socket
   std::uint64_t errors = 0;     ///< replies that the kernel refused, and receives that failed
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const udp_server_metrics& counts);
 
 }  // namespace gyre::net

@@ -5,6 +5,7 @@
 #include <gyre/base/duration.hpp>
 #include <gyre/base/histogram.hpp>
 #include <gyre/base/move_only_function.hpp>
+#include <gyre/metrics/writable.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -90,5 +91,7 @@ struct thread_pool_metrics {
   histogram queue_wait = {};  ///< nanoseconds from submission to start, if record_times is set
   histogram run_time = {};    ///< nanoseconds from start to end, if record_times is set
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const thread_pool_metrics& counts);
 
 }  // namespace gyre

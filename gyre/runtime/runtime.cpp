@@ -3,6 +3,7 @@
 
 #include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/runtime/detail/init_signals.hpp>
 #include <gyre/task/live_tasks.hpp>
 
@@ -144,6 +145,13 @@ runtime_metrics runtime::metrics() {
   runtime_metrics sum{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.count_tasks()};
   for (std::size_t each = 0; each < loops_.size(); ++each) sum.loops += loops_[each].metrics();
   return sum;
+}
+
+void write_metrics(metrics::exposition& output, const runtime_metrics& counts) {
+  const auto& [loops, pool, tasks] = counts;
+  write_metrics(output, loops);
+  write_metrics(output, pool);
+  output.add_gauge("gyre_runtime_tasks", "Tasks that were spawned and have not ended.", tasks);
 }
 
 }  // namespace gyre

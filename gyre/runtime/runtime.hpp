@@ -21,6 +21,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/executor_watchdog.hpp>
 #include <gyre/exec/loop.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/runtime/detail/shutdown_sequence.hpp>
@@ -97,6 +98,8 @@ struct runtime_metrics {
   /// drained().
   std::size_t tasks = 0;
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const runtime_metrics& counts);
 
 /// An application runtime: loops with their threads, a thread pool, signals, orderly shutdown.
 ///

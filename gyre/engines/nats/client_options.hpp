@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/tls/tls_context.hpp>
 
 #include <chrono>
@@ -92,6 +93,8 @@ struct client_options {
 
 /// Counts of a client: now, and since it was constructed.
 struct client_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t in_flight = 0;      ///< requests whose replies have not come
   std::size_t waiting = 0;        ///< calls that wait: see client_options::max_waiting
   std::size_t subscriptions = 0;  ///< subscriptions that get messages
@@ -106,5 +109,7 @@ struct client_metrics {
   std::uint64_t late_replies = 0;   ///< replies to requests that wait no more
   std::uint64_t server_errors = 0;  ///< errors (-ERR) that servers have sent
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const client_metrics& counts);
 
 }  // namespace gyre::nats

@@ -4,6 +4,7 @@
 #include <gyre/engines/nats/client.hpp>
 #include <gyre/engines/nats/detail/require_content.hpp>
 #include <gyre/engines/nats/detail/service_core.hpp>
+#include <gyre/metrics/exposition.hpp>
 
 #include <utility>
 
@@ -53,6 +54,10 @@ std::vector<endpoint_stats> service::stats() const { return checked_core(core_).
 
 void service::reset_stats() noexcept {
   if (core_ != nullptr) core_->reset_stats();
+}
+
+void write_metrics(metrics::exposition& output, const service& counted) {
+  for (const endpoint_stats& each : counted.stats()) write_metrics(output, each);
 }
 
 }  // namespace gyre::nats

@@ -49,6 +49,8 @@ class service_core;
 /// Complexity: a request is three coroutine frames, those of the handler aside.
 class service {
  public:
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   /// Makes the reply to a request, which exists until the task has ended.
   using handler = move_only_function<task<service_response>(const service_request&)>;
 
@@ -82,5 +84,7 @@ class service {
  private:
   std::shared_ptr<detail::service_core> core_;
 };
+/// Adds the counts of all endpoints to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const service& counted);
 
 }  // namespace gyre::nats

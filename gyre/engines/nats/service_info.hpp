@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -33,6 +34,8 @@ struct service_info {
 
 /// Counts of an endpoint since the service began, or reset_stats().
 struct endpoint_stats {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   endpoint_info endpoint = {};
   std::uint64_t requests = 0;  ///< all requests, refused ones included
   std::uint64_t errors = 0;    ///< replies that were errors
@@ -42,5 +45,7 @@ struct endpoint_stats {
   std::size_t running = 0;                      ///< handlers that run at present
   std::size_t waiting = 0;                      ///< requests that wait for a handler at present
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const endpoint_stats& counts);
 
 }  // namespace gyre::nats

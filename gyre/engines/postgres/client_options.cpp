@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/postgres/client_options.hpp>
 
+#include <gyre/metrics/exposition.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -225,6 +227,25 @@ client_options client_options::parse(std::string_view url) {
   }
   options.tls = tls::tls_context::client(parts.tls);
   return options;
+}
+
+void write_metrics(metrics::exposition& output, const client_metrics& counts) {
+  const auto& [shared, open, idle, in_flight, waiting, statements, repetitions, transactions,
+               retries] = counts;
+  output.add_gauge("gyre_postgres_client_shared_connections", "Shared connections.", shared);
+  output.add_gauge("gyre_postgres_client_connections_open", "Other connections, idle or taken.",
+                   open);
+  output.add_gauge("gyre_postgres_client_connections_idle", "Open connections that wait for use.",
+                   idle);
+  output.add_gauge("gyre_postgres_client_in_flight", "Statements without a reply.", in_flight);
+  output.add_gauge("gyre_postgres_client_waiting", "Calls that wait.", waiting);
+  output.add_counter("gyre_postgres_client_statements_total", "Statements.", statements);
+  output.add_counter("gyre_postgres_client_repetitions_total",
+                     "Statements sent again after a lost connection.", repetitions);
+  output.add_counter("gyre_postgres_client_transactions_total", "Transactions that were begun.",
+                     transactions);
+  output.add_counter("gyre_postgres_client_transaction_retries_total",
+                     "Transactions begun again after a serialisation failure.", retries);
 }
 
 }  // namespace gyre::postgres

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/tls/tls_context.hpp>
 
@@ -133,6 +134,8 @@ struct client_options {
 
 /// Counts of a client: now, and since it was constructed.
 struct client_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t shared = 0;          ///< shared connections that are open
   std::size_t open = 0;            ///< other connections, idle or taken
   std::size_t idle = 0;            ///< open connections that wait for use
@@ -143,5 +146,7 @@ struct client_metrics {
   std::uint64_t transactions = 0;  ///< transactions that transaction() has begun
   std::uint64_t retries = 0;       ///< of these, after a serialisation failure and the like
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const client_metrics& counts);
 
 }  // namespace gyre::postgres

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -21,11 +22,15 @@ struct cache_options {
 
 /// Counts of a cached_client: now, and since it was constructed.
 struct cache_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t keys = 0;             ///< keys with replies that are kept
   std::size_t bytes = 0;            ///< memory, as cache_options::max_bytes counts it
   std::uint64_t hits = 0;           ///< reads from memory
   std::uint64_t misses = 0;         ///< reads from the server, or shared with one that runs
   std::uint64_t invalidations = 0;  ///< keys that the server has invalidated
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const cache_metrics& counts);
 
 }  // namespace gyre::redis

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/tls/tls_context.hpp>
 
 #include <chrono>
@@ -57,6 +58,8 @@ struct client_options {
 
 /// Counts of a client: now, and since it was constructed.
 struct client_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t in_flight = 0;      ///< commands whose replies have not come
   std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
   std::size_t sessions = 0;       ///< sessions that are open or being opened
@@ -64,5 +67,7 @@ struct client_metrics {
   std::uint64_t commands = 0;     ///< commands that calls have sent
   std::uint64_t retries = 0;      ///< commands sent again after a lost connection
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const client_metrics& counts);
 
 }  // namespace gyre::redis

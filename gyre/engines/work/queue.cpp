@@ -6,6 +6,7 @@
 #include <gyre/engines/work/detail/milliseconds.hpp>
 #include <gyre/engines/work/detail/translate_error.hpp>
 #include <gyre/engines/work/error.hpp>
+#include <gyre/metrics/exposition.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -278,6 +279,25 @@ task<> queue::set_limits(postgres::querier& tx, std::string kind, kind_limits li
 task<std::vector<kind_statistics>> queue::statistics() {
   co_return co_await detail::translated(
       db_->query<kind_statistics>("select * from work.statistics()"));
+}
+
+void write_metrics(metrics::exposition& output, const kind_statistics& counts) {
+  const auto& [kind, scheduled, ready, running, finished, dead, cancelled, oldest_ready_ms] =
+      counts;
+  const metrics::label of_kind = {"kind", kind};
+  const auto add_jobs = [&](std::string_view state, std::int64_t jobs) {
+    output.add_gauge("gyre_queue_jobs", "Jobs by their kind and state.", jobs,
+                     {of_kind, {"state", state}});
+  };
+  add_jobs("scheduled", scheduled);
+  add_jobs("ready", ready);
+  add_jobs("running", running);
+  add_jobs("finished", finished);
+  add_jobs("dead", dead);
+  add_jobs("cancelled", cancelled);
+  output.add_gauge("gyre_queue_oldest_ready_seconds",
+                   "Age of the job that has been due for longest.",
+                   duration(std::chrono::milliseconds{oldest_ready_ms.value_or(0)}), {of_kind});
 }
 
 }  // namespace gyre::work

@@ -16,6 +16,7 @@
 #include <gyre/engines/work/job_state.hpp>
 #include <gyre/engines/work/schedule.hpp>
 #include <gyre/engines/work/submission.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/task/async_generator.hpp>
 #include <gyre/task/task.hpp>
 
@@ -52,6 +53,8 @@ struct kind_statistics {
   /// The age of the ready job that has been due for longest, in milliseconds.
   std::optional<std::int64_t> oldest_ready_ms;
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const kind_statistics& counts);
 
 /// The effect of a request to cancel a job.
 enum class cancel_result {

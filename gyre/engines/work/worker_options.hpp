@@ -5,6 +5,7 @@
 
 #include <gyre/base/duration.hpp>
 #include <gyre/base/exponential_backoff.hpp>
+#include <gyre/metrics/writable.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <chrono>
@@ -73,6 +74,8 @@ struct worker_options {
 
 /// Counts of a worker, now and since it was constructed.
 struct worker_metrics {
+  static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
+
   std::size_t running = 0;     ///< handlers that run
   std::size_t unreported = 0;  ///< ended jobs whose result is not stored yet
   std::uint64_t taken = 0;     ///< jobs that the worker has taken
@@ -86,5 +89,7 @@ struct worker_metrics {
   std::uint64_t errors = 0;  ///< statements of the worker that failed, and were tried again
   std::string last_error;
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const worker_metrics& counts);
 
 }  // namespace gyre::work

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/metrics/detail/reading.hpp>
+
+#include <gyre/metrics/exposition.hpp>
+
+#include <atomic>
+
+namespace gyre::metrics::detail {
+
+reading::~reading() {
+  if (collection_ == nullptr) return;
+  // relaxed: a count, which orders nothing.
+  if (is_counted_) executor_->pending_.fetch_sub(1, std::memory_order_relaxed);
+  collection_->end_part();
+}
+
+void reading::count() noexcept {
+  executor_->pending_.fetch_add(1, std::memory_order_relaxed);
+  is_counted_ = true;
+}
+
+void reading::run() {
+  const auto delay = gyre::detail::monotonic_now() - begin_;
+  exposition samples(collection_->format());
+  std::size_t failures = 0;
+  for (const std::shared_ptr<source>& each : sources_) {
+    if (each->is_executor()) each->record_response(delay);
+    if (each->is_read_by_owner() && !each->read(samples)) ++failures;
+  }
+  collection_->store_part(part_, std::move(samples), failures);
+}
+
+}  // namespace gyre::metrics::detail
