@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
 
@@ -262,6 +263,11 @@ void socket_ref::set_multicast_interface(unsigned interface) const {
   }
 }
 
+void socket_ref::set_file_mode(unsigned permissions) const {
+  const int error = io::detail::system::change_mode(fd_, permissions);
+  if (error != 0) throw std::system_error(error, std::system_category(), "fchmod");
+}
+
 void socket_ref::apply(const socket_options& options) const {
   const auto if_given = [this](const auto& value, auto setter) {
     if (value) (this->*setter)(*value);
@@ -285,6 +291,7 @@ void socket_ref::apply(const socket_options& options) const {
   if_given(options.multicast_loop, &socket_ref::set_multicast_loop);
   if_given(options.multicast_hops, &socket_ref::set_multicast_hops);
   if_given(options.multicast_interface, &socket_ref::set_multicast_interface);
+  if_given(options.file_mode, &socket_ref::set_file_mode);
 }
 
 }  // namespace gyre::net

@@ -55,6 +55,7 @@ struct socket_options {
   std::optional<bool> multicast_loop = {};            ///< see socket_ref::set_multicast_loop()
   std::optional<int> multicast_hops = {};             ///< see socket_ref::set_multicast_hops()
   std::optional<unsigned> multicast_interface = {};   ///< see socket_ref::set_multicast_interface()
+  std::optional<unsigned> file_mode = {};             ///< see socket_ref::set_file_mode()
 };
 
 /// A non-owning reference to a socket: its options and its addresses.
@@ -114,6 +115,11 @@ class socket_ref {
   /// that received the last packet.
   void set_incoming_cpu(int cpu) const;
   int incoming_cpu() const;
+
+  /// The permissions of the file that bind() makes for a Unix socket (fchmod(2)), which the umask
+  /// reduces; by default all. Only processes that may write to the file can connect. Set it before
+  /// bind.
+  void set_file_mode(unsigned permissions) const;
 
   // Options of Internet sockets.
 
