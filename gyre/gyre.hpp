@@ -99,6 +99,8 @@
 #include <gyre/http/server_options.hpp>
 #include <gyre/http/server_sent_event.hpp>
 #include <gyre/http/status.hpp>
+#include <gyre/http/trace_parent.hpp>
+#include <gyre/http/trace_propagation.hpp>
 #include <gyre/http/url.hpp>
 #include <gyre/http/websocket.hpp>
 #include <gyre/http/websocket_broadcast.hpp>

@@ -125,6 +125,10 @@ struct client_options {
   std::optional<circuit_breaker_options> breaker = {};
   /// Hedged requests, by default none.
   std::optional<hedging_options> hedging = {};
+  /// Whether requests pass on the trace of the request that the calling coroutine serves, if
+  /// trace_propagation is in use there: as the field `traceparent`, with a new id for each request
+  /// and each attempt, and `tracestate`. A request that has the field `traceparent` keeps it.
+  bool sends_trace = false;
   /// The proxies to use, by default none. proxy_from_environment() reads http_proxy and similar
   /// variables.
   proxy_settings proxy = {};

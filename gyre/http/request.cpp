@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
@@ -55,6 +56,11 @@ std::string_view request::checked_json() const {
     throw http_error(status::unsupported_media_type, "The body must not be compressed.");
   }
   return body_;
+}
+
+std::optional<http::trace_parent> request::trace_parent() const noexcept {
+  const auto value = detail::only_field(fields_, "traceparent");
+  return value ? http::trace_parent::parse(*value) : std::nullopt;
 }
 
 method_set request::allowed_methods() const noexcept { return owner_->match_.allowed; }

@@ -17,6 +17,7 @@
 #include <gyre/http/method.hpp>
 #include <gyre/http/parameter_traits.hpp>
 #include <gyre/http/query.hpp>
+#include <gyre/http/trace_parent.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -200,6 +201,9 @@ class request {
   /// it in the field request_id_options::field, unless the handler sets that field. Empty if the
   /// server makes no ids. Ids are unique, but not secret.
   [[nodiscard]] std::string_view id() const noexcept { return id_; }
+  /// The place of the request in a trace over several programs, by its field `traceparent`; nothing
+  /// if there is none, it is malformed, or it is there more than once. Each call parses it again.
+  [[nodiscard]] std::optional<http::trace_parent> trace_parent() const noexcept;
   [[nodiscard]] event_loop& loop() const noexcept;
   /// A token whose stop is requested, on the loop's thread, when the server's stop() begins.
   /// Handlers that wait long pass it to stop_when(). Valid as long as the request.

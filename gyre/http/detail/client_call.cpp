@@ -4,6 +4,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/redirect_location.hpp>
 #include <gyre/http/error.hpp>
+#include <gyre/http/trace_propagation.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -45,6 +47,13 @@ std::string name_of(const client_request& request) {
 [[noreturn, gnu::cold]] void refuse(const client_request& request, io::errc error) {
   throw std::system_error(make_error_code(error),
                           "http::client: " + name_of(request) + ": connecting");
+}
+
+// Adds the fields of the standard W3C Trace Context, unless the program has set them.
+void add_trace(fields& target, const current_trace& trace) {
+  if (target.contains("traceparent")) return;
+  target.set("traceparent", trace.parent.make_child().to_string());
+  if (!trace.state.empty()) target.set("tracestate", trace.state);
 }
 
 // Whether a status says that the server cannot serve requests at present.
@@ -107,6 +116,10 @@ task<client_response> client_call::run_attempt(std::shared_ptr<client_core> clie
   if (client == nullptr) refuse(request, io::errc::not_open);
   if (context.where != &client->loop() && !client->loop().in_loop_thread()) {
     refuse(request, io::errc::wrong_thread);
+  }
+  if (client->options().sends_trace) {
+    const std::optional<current_trace>& trace = co_await task_trace.get();
+    if (trace) add_trace(request.fields(), *trace);
   }
   ++client->counts.requests;
   executor& caller = context.where != nullptr ? *context.where : client->loop();

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/trace_propagation.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/fields.hpp>
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace gyre::http {
+namespace {
+
+constexpr std::size_t max_state = 512;
+
+// Joins the fields `tracestate`, whose list may be divided among several.
+std::string trace_state_of(const request& request) {
+  std::string state;
+  for (const field& each : request.fields()) {
+    if (!detail::equals_lower(each.name, "tracestate") || each.value.empty()) continue;
+    if (!state.empty()) state += ',';
+    state += each.value;
+    if (state.size() > max_state) return {};
+  }
+  return state;
+}
+
+}  // namespace
+
+constinit const task_local<std::optional<current_trace>> task_trace;
+
+task<response> trace_propagation::operator()(request& request, next_handler next) const {
+  const std::optional<trace_parent> received = request.trace_parent();
+  std::optional<current_trace> trace(std::in_place, received ? *received : trace_parent::make());
+  if (received) trace->state = trace_state_of(request);
+  auto handling = task_trace.with(std::move(trace), next(request));
+  co_return co_await std::move(handling);
+}
+
+}  // namespace gyre::http
