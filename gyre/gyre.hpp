@@ -71,11 +71,14 @@
 #include <gyre/http/forwarding.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/http2_options.hpp>
+#include <gyre/http/inspector.hpp>
+#include <gyre/http/inspector_options.hpp>
 #include <gyre/http/json_error.hpp>
 #include <gyre/http/json_traits.hpp>
 #include <gyre/http/known_users.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/method.hpp>
+#include <gyre/http/metrics_handler.hpp>
 #include <gyre/http/metrics_text.hpp>
 #include <gyre/http/multipart.hpp>
 #include <gyre/http/multipart_writer.hpp>
@@ -98,6 +101,7 @@
 #include <gyre/http/server.hpp>
 #include <gyre/http/server_options.hpp>
 #include <gyre/http/server_sent_event.hpp>
+#include <gyre/http/shown_connections.hpp>
 #include <gyre/http/status.hpp>
 #include <gyre/http/trace_parent.hpp>
 #include <gyre/http/trace_propagation.hpp>
