@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/trace/detail/json_report.hpp>
+
+#include <gyre/trace/detail/text_report.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace gyre::trace::detail {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// Returns `text` as a string of JSON. Bytes that are not ASCII are taken as UTF-8.
+std::string quote(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') {
+      quoted += '\\';
+      quoted += letter;
+    } else if (static_cast<unsigned char>(letter) < 0x20) {
+      std::array<char, 8> escaped{};
+      std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(letter));
+      quoted += escaped.data();
+    } else {
+      quoted += letter;
+    }
+  }
+  return quoted += '"';
+}
+
+/// Returns nanoseconds as microseconds with three decimals.
+std::string microseconds(nanoseconds length) {
+  std::array<char, 40> text{};
+  const long long count = std::max(length, nanoseconds{0}).count();
+  std::snprintf(text.data(), text.size(), "%lld.%03lld", count / 1000, count % 1000);
+  return text.data();
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(number));
+  return text.data();
+}
+
+class json_writer {
+ public:
+  json_writer(const snapshot& taken, function_names& names) : taken_(taken), names_(names) {
+    for (const thread_snapshot& thread : taken.threads) {
+      for (const timed_event& each : thread.events) {
+        if (each.kind == event_kind::sleep) sleeps_[each.object].push_back(&each);
+        if (each.kind == event_kind::span) ended_spans_.insert(each.value);
+      }
+    }
+  }
+
+  std::string write() {
+    text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+    add_metadata("process_name", 0, taken_.name);
+    for (const thread_snapshot& thread : taken_.threads) {
+      add_metadata("thread_name", thread.thread, thread.name);
+      for (const timed_event& each : thread.events) add(thread, each);
+      if (thread.activity) add(thread, *thread.activity, ",\"running\":true");
+    }
+    text_ += "\n],\"otherData\":{\"producer\":\"gyre\",\"pid\":" + std::to_string(taken_.process) +
+             ",\"clock\":\"CLOCK_MONOTONIC\",\"taken_us\":" +
+             microseconds(taken_.time.time_since_epoch()) + "}}\n";
+    return std::move(text_);
+  }
+
+ private:
+  void begin_event() {
+    if (has_events_) text_ += ",\n";
+    has_events_ = true;
+  }
+
+  void add_metadata(std::string_view name, ::pid_t thread, std::string_view value) {
+    begin_event();
+    text_.append("{\"ph\":\"M\",\"name\":").append(quote(name)).append(",\"pid\":");
+    text_ += std::to_string(taken_.process) + ",\"tid\":" + std::to_string(thread) +
+             ",\"args\":{\"name\":" + quote(value) + "}}";
+  }
+
+  void add_head(char phase, std::string_view name, std::string_view category, ::pid_t thread,
+                steady_time time) {
+    begin_event();
+    text_.append("{\"ph\":\"").append(1, phase).append("\",\"name\":").append(quote(name));
+    text_.append(",\"cat\":\"").append(category).append("\",\"pid\":");
+    text_ += std::to_string(taken_.process) + ",\"tid\":" + std::to_string(thread) +
+             ",\"ts\":" + microseconds(time.time_since_epoch());
+  }
+
+  void add(const thread_snapshot& thread, const timed_event& each, const char* more = "") {
+    const event_kind_info& info = info_of(each.kind);
+    const std::string name = info.object == object_kind::nothing
+                                 ? std::string(info.name)
+                                 : describe_activity(each.kind, each.object, names_);
+    const bool is_on_thread = info.holds_thread || each.kind == event_kind::sleep ||
+                              each.kind == event_kind::pool_sleep || each.length.count() == 0;
+    if (each.kind == event_kind::span_begin) {
+      if (ended_spans_.contains(each.value)) return;
+      add_head('b', name, info.category, thread.thread, each.begin);
+      text_ += ",\"id\":\"" + hexadecimal(++last_id_) + "\"";
+      add_arguments(info, each, ",\"running\":true");
+    } else if (is_on_thread) {
+      add_head('X', name, info.category, thread.thread, each.begin);
+      text_ += ",\"dur\":" + microseconds(std::max(each.length, nanoseconds{1}));
+      add_arguments(info, each, more);
+    } else {
+      // An identifier that no other event has, because these events overlap.
+      const std::string id = ",\"id\":\"" + hexadecimal(++last_id_) + "\"";
+      add_head('b', name, info.category, thread.thread, each.begin);
+      text_ += id;
+      add_arguments(info, each, more);
+      add_head('e', name, info.category, thread.thread, each.end());
+      text_ += id + "}";
+    }
+    if (each.kind == event_kind::wake) add_arrow(thread, each);
+  }
+
+  void add_arguments(const event_kind_info& info, const timed_event& each, const char* more) {
+    text_ += ",\"args\":{\"kind\":" + quote(info.name);
+    if (info.object == object_kind::function) {
+      const code_place& place = names_.find(each.object);
+      if (!place.image.empty()) {
+        text_ += ",\"image\":" + quote(place.image) + ",\"offset\":\"" + hexadecimal(place.offset) +
+                 "\"";
+      }
+    }
+    if (!info.value_name.empty()) {
+      text_.append(",").append(quote(info.value_name)).append(":");
+      text_ += std::to_string(each.value);
+    }
+    text_.append(more).append("}}");
+  }
+
+  // Draws an arrow from a wake-up to the end of the sleep that it ended.
+  void add_arrow(const thread_snapshot& thread, const timed_event& wake) {
+    const auto found = sleeps_.find(wake.object);
+    if (found == sleeps_.end()) return;
+    const auto& sleeps = found->second;
+    const auto woken = std::ranges::lower_bound(
+        sleeps, wake.begin, {}, [](const timed_event* each) { return each->end(); });
+    if (woken == sleeps.end() || (*woken)->begin > wake.begin) return;
+    const ::pid_t woken_thread = thread_of(**woken);
+    if (woken_thread == 0) return;
+    const std::string id = ",\"id\":\"" + hexadecimal(++last_id_) + "\"}";
+    add_head('s', "wake", "flow", thread.thread, wake.begin);
+    text_ += id;
+    add_head('f', "wake", "flow", woken_thread, (*woken)->end() - nanoseconds{1});
+    text_.append(",\"bp\":\"e\"").append(id);
+  }
+
+  [[nodiscard]] ::pid_t thread_of(const timed_event& sleep) const noexcept {
+    for (const thread_snapshot& thread : taken_.threads) {
+      const timed_event* const begin = thread.events.data();
+      if (!std::less()(&sleep, begin) && std::less()(&sleep, begin + thread.events.size())) {
+        return thread.thread;
+      }
+    }
+    return 0;
+  }
+
+  const snapshot& taken_;
+  function_names& names_;
+  std::string text_;
+  bool has_events_ = false;
+  std::uint64_t last_id_ = 0;
+  std::unordered_map<std::uint64_t, std::vector<const timed_event*>> sleeps_;  // by loop
+  std::unordered_set<std::uint64_t> ended_spans_;
+};
+
+}  // namespace
+
+std::string report_as_json(const snapshot& taken, function_names& names) {
+  return json_writer(taken, names).write();
+}
+
+}  // namespace gyre::trace::detail

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorder: the flight recorder of one thread.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/ticks.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/event_ring.hpp>
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+// The library and its users need not agree on this macro: without the recorder, the library has no
+// recorder for any thread.
+#if !defined(GYRE_TRACE)
+#define GYRE_TRACE 1
+#endif
+
+namespace gyre::trace::detail {
+
+/// Whether this translation unit records events. The model checker does not explore the recorder.
+#if GYRE_TRACE && !defined(GYRE_MODEL_CHECK)
+inline constexpr bool is_compiled_in = true;
+#else
+inline constexpr bool is_compiled_in = false;
+#endif
+
+/// Whether events are recorded now. A std::atomic, not gyre's, as it orders nothing.
+extern constinit std::atomic<bool> recording_is_on;
+/// The memory for the events of a thread that makes a recorder, in bytes.
+extern constinit std::atomic<std::size_t> ring_size;
+/// See min_function_length().
+extern constinit std::atomic<gyre::detail::tick_count> min_recorded_length;
+
+/// The function or handler that a thread runs now.
+struct activity_info {
+  gyre::detail::tick_count begin = 0;
+  event_kind kind = event_kind::none;
+  std::uint64_t object = 0;
+};
+
+/// The rings of one thread, and the activity that it is in.
+///
+/// Events of at least notable_length go to a ring of their own, so that a busy second does not
+/// overwrite what was slow ten seconds ago.
+///
+/// Thread-safety: one thread at a time writes; any thread may read meanwhile.
+class alignas(false_sharing_range) recorder {
+ public:
+  recorder(std::span<event_ring::slot> recent, std::span<event_ring::slot> notable,
+           gyre::detail::tick_count notable_length) noexcept
+      : recent_(recent), notable_(notable), notable_length_(notable_length) {}
+
+  /// Adds an event. Called by the thread.
+  void push(const event& added) noexcept {
+    if (added.length >= notable_length_) [[unlikely]] {
+      notable_.push(added);
+    } else {
+      recent_.push(added);
+    }
+  }
+  /// Adds an event that is worth keeping for long, although it may be short.
+  void push_notable(const event& added) noexcept { notable_.push(added); }
+
+  /// Sets the activity of the thread; a beginning of zero means none. Called by the thread.
+  void set_activity(const activity_info& activity) noexcept {
+    // A reader that sees one of the new words also sees that the old beginning is not valid any
+    // more: release, pairs with the acquire in activity().
+    activity_begin_.store(0, std::memory_order_relaxed);
+    activity_kind_.store(activity.kind, std::memory_order_release);
+    activity_object_.store(activity.object, std::memory_order_release);
+    activity_begin_.store(activity.begin, std::memory_order_release);
+  }
+  /// Returns the activity that the thread itself has set.
+  [[nodiscard]] activity_info own_activity() const noexcept {
+    return {.begin = activity_begin_.load(std::memory_order_relaxed),
+            .kind = activity_kind_.load(std::memory_order_relaxed),
+            .object = activity_object_.load(std::memory_order_relaxed)};
+  }
+  /// Returns the activity; nothing if the thread is in none, or changes it meanwhile. Any thread.
+  [[nodiscard]] std::optional<activity_info> activity() const noexcept;
+
+  /// Appends the events of both rings since the thread of `owner` began. Any thread. Throws
+  /// std::bad_alloc.
+  void append_to(std::vector<event>& events) const;
+
+  /// The kernel's id of the thread that writes, or that wrote last. Any thread.
+  [[nodiscard]] ::pid_t thread() const noexcept { return thread_.load(std::memory_order_relaxed); }
+  /// Makes the calling thread the writer. Called while no thread is.
+  void adopt(::pid_t thread) noexcept;
+
+ private:
+  event_ring recent_;
+  event_ring notable_;
+  const gyre::detail::tick_count notable_length_;
+  gyre::detail::atomic<gyre::detail::tick_count> activity_begin_{0};
+  gyre::detail::atomic<event_kind> activity_kind_{event_kind::none};
+  gyre::detail::atomic<std::uint64_t> activity_object_{0};
+  // The members below change when another thread adopts the recorder.
+  gyre::detail::atomic<::pid_t> thread_{0};
+  gyre::detail::atomic<std::uint64_t> recent_skipped_{0};
+  gyre::detail::atomic<std::uint64_t> notable_skipped_{0};
+};
+
+/// Returns the recorder of the calling thread; makes one if the thread has none. Returns null if
+/// recording is off, if there is no memory, if the thread is ending, or without the recorder
+/// (GYRE_TRACE=OFF). Not inlined, because compilers cache the addresses of thread-locals, and a
+/// coroutine may be on another thread after each suspension. Some 2 ns.
+[[nodiscard, gnu::noinline]] recorder* recorder_here() noexcept;
+
+/// recorder_here(), or null at compile time.
+[[nodiscard]] inline recorder* find_recorder() noexcept {
+  if constexpr (is_compiled_in) {
+    return recorder_here();
+  } else {
+    return nullptr;
+  }
+}
+
+/// Returns the length in ticks from which functions are recorded one by one: 3 µs, which is far
+/// more than an event costs.
+inline gyre::detail::tick_count min_function_length() noexcept {
+  return min_recorded_length.load(std::memory_order_relaxed);  // relaxed: orders nothing
+}
+
+/// Returns the present time in ticks if `target` is not null.
+inline gyre::detail::tick_count begin_event(const recorder* target) noexcept {
+  return target == nullptr ? 0 : gyre::detail::read_ticks();
+}
+
+/// Adds an event that began at `begin`, the result of begin_event(target), and ends now.
+inline void end_event(recorder* target, gyre::detail::tick_count begin, event_kind kind,
+                      std::uint64_t object, std::uint64_t value = 0) noexcept {
+  if (target == nullptr) return;
+  target->push({.begin = begin,
+                .length = gyre::detail::read_ticks() - begin,
+                .kind = kind,
+                .object = object,
+                .value = value});
+}
+
+/// Adds an event to the recorder of the calling thread, if there is one.
+[[gnu::noinline]] void push_since(gyre::detail::tick_count begin, event_kind kind,
+                                  std::uint64_t object, std::uint64_t value) noexcept;
+[[gnu::noinline]] void push_moment(event_kind kind, std::uint64_t object,
+                                   std::uint64_t value) noexcept;
+
+/// Adds an event that began at `begin`, the result of begin_now(), perhaps on another thread, and
+/// ends now on the calling thread. Does nothing if `begin` is zero.
+inline void record_since(gyre::detail::tick_count begin, event_kind kind, std::uint64_t object,
+                         std::uint64_t value = 0) noexcept {
+  if constexpr (is_compiled_in) {
+    if (begin != 0) push_since(begin, kind, object, value);
+  }
+}
+
+/// Adds a moment of the calling thread.
+inline void record_moment(event_kind kind, std::uint64_t object, std::uint64_t value = 0) noexcept {
+  if constexpr (is_compiled_in) push_moment(kind, object, value);
+}
+
+/// Returns the present time in ticks if events are recorded, else zero.
+inline gyre::detail::tick_count begin_now() noexcept {
+  if constexpr (is_compiled_in) {
+    // relaxed: a setting that orders nothing.
+    return recording_is_on.load(std::memory_order_relaxed) ? gyre::detail::read_ticks() : 0;
+  } else {
+    return 0;
+  }
+}
+
+/// The address of `object` as that of an event.
+inline std::uint64_t address_of(const void* object) noexcept {
+  return reinterpret_cast<std::uintptr_t>(object);
+}
+template <class Result, class... Arguments>
+std::uint64_t address_of(Result (*function)(Arguments...)) noexcept {
+  return reinterpret_cast<std::uintptr_t>(function);
+}
+
+}  // namespace gyre::trace::detail

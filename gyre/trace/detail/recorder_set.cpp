@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/trace/detail/recorder_set.hpp>
+
+#include <gyre/base/detail/fork_handlers.hpp>
+#include <gyre/base/detail/process_threads.hpp>
+#include <gyre/base/detail/read_file.hpp>
+#include <gyre/base/detail/system_memory.hpp>
+#include <gyre/base/detail/ticks.hpp>
+#include <gyre/trace/recording.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace gyre::trace::detail {
+
+constinit std::atomic<bool> recording_is_on{is_compiled_in};
+constinit std::atomic<std::size_t> ring_size{default_ring_size};
+constinit std::atomic<gyre::detail::tick_count> min_recorded_length{0};
+
+namespace {
+
+/// A recorder in the memory of its rings, as an element of the list of all recorders.
+struct recorder_block {
+  recorder_block(std::span<event_ring::slot> recent, std::span<event_ring::slot> notable,
+                 gyre::detail::tick_count notable_length) noexcept
+      : object(recent, notable, notable_length) {}
+
+  recorder object;
+  recorder_block* next = nullptr;
+  std::array<char, 16> last_name{};  // of a thread that has ended
+  bool is_free = false;
+};
+
+/// Is the list of all recorders, the latest first. Recorders are never freed.
+struct recorder_list {
+  std::mutex mutex;  // guards all members, and which thread a recorder belongs to
+  recorder_block* first = nullptr;
+  std::size_t size = 0;
+};
+
+constinit recorder_list recorders;
+
+constinit thread_local recorder_block* block_here = nullptr;
+constinit thread_local bool has_thread_ended = false;
+
+constexpr std::chrono::milliseconds notable_time{1};
+constexpr std::chrono::microseconds min_recorded_time{3};
+
+/// Gives up the thread's recorder when the thread ends.
+struct recorder_lease {
+  recorder_lease() = default;
+  recorder_lease& operator=(recorder_lease&&) = delete;
+  ~recorder_lease() {
+    const std::lock_guard lock(recorders.mutex);
+    recorder_block* const block = std::exchange(block_here, nullptr);
+    has_thread_ended = true;
+    if (block == nullptr) return;
+    block->object.set_activity({});
+    block->last_name = gyre::detail::thread_name();
+    block->is_free = true;
+  }
+};
+
+// The other threads do not exist in a child process, and its own thread has another id.
+void begin_again_in_child() {
+  for (recorder_block* each = recorders.first; each != nullptr; each = each->next) {
+    if (each == block_here) {
+      each->object.adopt(gyre::detail::thread_id());
+    } else {
+      each->object.adopt(0);
+      each->is_free = true;
+    }
+  }
+  recorders.mutex.unlock();
+}
+
+void prepare_first_recorder() {
+  const gyre::detail::tick_rate rate = gyre::detail::measured_tick_rate();
+  min_recorded_length.store(rate.to_ticks(min_recorded_time), std::memory_order_relaxed);
+  gyre::detail::add_fork_handlers({.before = [] { recorders.mutex.lock(); },
+                                   .in_parent = [] { recorders.mutex.unlock(); },
+                                   .in_child = &begin_again_in_child});
+}
+
+// Returns null without memory. Requires the mutex.
+recorder_block* make_recorder() noexcept {
+  const std::size_t rings_size = ring_size.load(std::memory_order_relaxed);
+  constexpr std::size_t header_size =
+      std::bit_ceil(std::max(sizeof(recorder_block), alignof(recorder_block)));
+  void* const memory = gyre::detail::map_zeroed(header_size + rings_size);
+  if (memory == nullptr) return nullptr;
+  // The zeros are valid slots, which are constructed only in name, so that their pages take no
+  // memory before they are written.
+  auto* const slots = reinterpret_cast<event_ring::slot*>(  // NOLINT: see above
+      static_cast<std::byte*>(memory) + header_size);
+  const std::size_t half = rings_size / sizeof(event_ring::slot) / 2;
+  const gyre::detail::tick_count notable_length =
+      gyre::detail::measured_tick_rate().to_ticks(notable_time);
+  auto* const block = ::new (memory)
+      recorder_block(std::span(slots, half), std::span(slots + half, half), notable_length);
+  block->next = recorders.first;
+  recorders.first = block;
+  ++recorders.size;
+  return block;
+}
+
+[[gnu::cold, gnu::noinline]] recorder* adopt_recorder() noexcept {
+  if (has_thread_ended) return nullptr;
+  [[maybe_unused]] static const bool is_prepared = (prepare_first_recorder(), true);
+  static thread_local const recorder_lease lease;
+  const std::lock_guard lock(recorders.mutex);
+  // The recorder that has been free for longest is usually the oldest one.
+  recorder_block* block = nullptr;
+  for (recorder_block* each = recorders.first; each != nullptr; each = each->next) {
+    if (each->is_free) block = each;
+  }
+  if (block == nullptr) block = make_recorder();
+  if (block == nullptr) return nullptr;
+  block->is_free = false;
+  block->object.adopt(gyre::detail::thread_id());
+  block_here = block;
+  return &block->object;
+}
+
+std::string name_of(::pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/comm";
+  auto name = gyre::detail::read_file(path.c_str());
+  if (!name) return {};
+  if (name->ends_with('\n')) name->pop_back();
+  return *std::move(name);
+}
+
+}  // namespace
+
+recorder* recorder_here() noexcept {
+  if (!recording_is_on.load(std::memory_order_relaxed)) return nullptr;
+  recorder_block* const block = block_here;
+  return block != nullptr ? &block->object : adopt_recorder();
+}
+
+void push_since(gyre::detail::tick_count begin, event_kind kind, std::uint64_t object,
+                std::uint64_t value) noexcept {
+  end_event(recorder_here(), begin, kind, object, value);
+}
+
+void push_moment(event_kind kind, std::uint64_t object, std::uint64_t value) noexcept {
+  recorder* const target = recorder_here();
+  if (target == nullptr) return;
+  target->push({.begin = gyre::detail::read_ticks(),
+                .length = 0,
+                .kind = kind,
+                .object = object,
+                .value = value});
+}
+
+std::vector<thread_record> copy_records() {
+  std::vector<thread_record> records;
+  {
+    const std::lock_guard lock(recorders.mutex);
+    for (const recorder_block* each = recorders.first; each != nullptr; each = each->next) {
+      thread_record& record = records.emplace_back();
+      record.thread = each->object.thread();
+      record.has_ended = each->is_free;
+      if (each->is_free) record.name = each->last_name.data();
+      record.activity = each->object.activity();
+      each->object.append_to(record.events);
+    }
+  }
+  std::erase_if(records, [](const thread_record& each) { return each.thread == 0; });
+  for (thread_record& each : records) {
+    if (!each.has_ended) each.name = name_of(each.thread);
+    std::ranges::sort(each.events, [](const event& left, const event& right) {
+      return left.begin != right.begin ? left.begin < right.begin : left.length > right.length;
+    });
+  }
+  return records;
+}
+
+std::optional<activity_info> activity_of(::pid_t thread) noexcept {
+  const std::lock_guard lock(recorders.mutex);
+  for (const recorder_block* each = recorders.first; each != nullptr; each = each->next) {
+    if (each->object.thread() == thread && !each->is_free) return each->object.activity();
+  }
+  return std::nullopt;
+}
+
+std::size_t recorder_count() noexcept {
+  const std::lock_guard lock(recorders.mutex);
+  return recorders.size;
+}
+
+}  // namespace gyre::trace::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/trace/detail/snapshot.hpp>
+
+#include <gyre/base/detail/process_threads.hpp>
+#include <gyre/base/detail/read_file.hpp>
+#include <gyre/base/detail/ticks.hpp>
+#include <gyre/trace/detail/recorder_set.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace gyre::trace::detail {
+namespace {
+
+std::string name_of_process() {
+  auto name = gyre::detail::read_file("/proc/self/comm");
+  if (!name) return "process";
+  if (name->ends_with('\n')) name->pop_back();
+  return *std::move(name);
+}
+
+}  // namespace
+
+snapshot snapshot::take(duration last) {
+  const std::vector<thread_record> records = copy_records();
+  const gyre::detail::tick_rate rate = gyre::detail::measured_tick_rate();
+  snapshot taken{.process = gyre::detail::process_id(),
+                 .name = name_of_process(),
+                 .time = gyre::detail::monotonic_now(),
+                 .threads = {}};
+  const bool has_limit = last < taken.time.time_since_epoch();
+  const steady_time oldest = has_limit ? taken.time - last : steady_time{};
+  for (const thread_record& record : records) {
+    thread_snapshot& thread = taken.threads.emplace_back();
+    thread.thread = record.thread;
+    thread.name = record.name;
+    thread.has_ended = record.has_ended;
+    if (record.activity) {
+      const steady_time begin = rate.to_time(record.activity->begin);
+      thread.activity = timed_event{.begin = begin,
+                                    .length = std::max(taken.time - begin, {}),
+                                    .kind = record.activity->kind,
+                                    .object = record.activity->object,
+                                    .value = 0};
+    }
+    for (const event& each : record.events) {
+      const timed_event timed{.begin = rate.to_time(each.begin),
+                              .length = rate.to_duration(each.length),
+                              .kind = each.kind,
+                              .object = each.object,
+                              .value = each.value};
+      if (timed.end() >= oldest) thread.events.push_back(timed);
+    }
+  }
+  std::erase_if(taken.threads,
+                [](const thread_snapshot& each) { return each.has_ended && each.events.empty(); });
+  std::ranges::sort(taken.threads, {}, &thread_snapshot::thread);
+  return taken;
+}
+
+}  // namespace gyre::trace::detail
