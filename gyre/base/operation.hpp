@@ -5,6 +5,8 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 
+#include <cstdint>
+
 namespace gyre {
 
 /// A work item that an executor runs once for each post. Derive from it, pass the function to run,
@@ -28,6 +30,8 @@ class operation : public intrusive_node {
 
   /// Runs the operation on the calling thread.
   void execute() { execute_(*this); }
+  /// Returns the address of the code that execute() calls, for reports.
+  std::uintptr_t code() const noexcept { return reinterpret_cast<std::uintptr_t>(execute_); }
   /// Returns whether `run` is the function that execute() calls.
   bool executes(function run) const noexcept { return execute_ == run; }
 

@@ -4,6 +4,8 @@
 
 #include <gyre/base/timer_wheel.hpp>
 
+#include <cstdint>
+
 namespace gyre {
 
 /// A timer that an executor's timer_service starts (task/executor.hpp), and the function to call
@@ -18,6 +20,8 @@ class timer_operation : public detail::timer_node {
   explicit timer_operation(function run) noexcept : expire_(run) {}
   /// Calls the function. Called by the timer_service.
   void expire() { expire_(*this); }
+  /// Returns the address of the code that expire() calls, for reports.
+  std::uintptr_t code() const noexcept { return reinterpret_cast<std::uintptr_t>(expire_); }
 
  private:
   function expire_;

@@ -2,12 +2,20 @@
 #include <gyre/exec/event_loop.hpp>
 
 #include <gyre/exec/detail/run_claim.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
 
 #include <algorithm>
 #include <cassert>
 #include <stdexcept>
 
 namespace gyre {
+namespace {
+
+// Timers that fire at least this late are recorded.
+constexpr std::chrono::milliseconds notable_lateness{1};
+
+}  // namespace
 
 // Makes the calling thread the one that runs the loop for the duration of a scope.
 class event_loop::run_scope {
@@ -21,11 +29,13 @@ class event_loop::run_scope {
     }
     loop_.outer_ = current_loop_;
     current_loop_ = &loop_;
+    loop_.recorder_ = trace::detail::find_recorder();
   }
   run_scope& operator=(run_scope&&) = delete;
   ~run_scope() {
     loop_.begin_time_limits();  // a stop or an exception may have kept limits from the turn
     current_loop_ = loop_.outer_;
+    loop_.recorder_ = nullptr;
   }
 
  private:
@@ -98,8 +108,8 @@ void event_loop::stop() noexcept {
   is_stopped_.store(true, std::memory_order_release);
   if (in_loop_thread()) batch_.end();
   // Needed on the loop's thread too: stop() may be called by a signal handler while the loop is
-  // about to sleep.
-  wake_if_asleep();
+  // about to sleep. A signal handler must not record events.
+  if (!gate_.is_busy() && claim_wake_up()) signal_poller();
 }
 
 // A turn has four phases. Tasks come first, so that tasks posted before run() run before the loop
@@ -111,7 +121,10 @@ void event_loop::stop() noexcept {
 //      deferred, and heavy operations, for heavy_time at most.
 //   4. Timers that were due when phase 3 began.
 inline std::size_t event_loop::turn(steady_time deadline) {
+  constexpr std::uint64_t turns_per_look = 64;
   turns_.add(1);
+  // Recording may have been switched on or off.
+  if (turns_.get() % turns_per_look == 0) recorder_ = trace::detail::find_recorder();
   io_polled_at_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
@@ -142,6 +155,7 @@ std::size_t event_loop::run_tasks() {
   const bool is_timed = (has_watches || !timers_.empty()) && has_tasks();
   if (has_watches && !is_timed) return 0;  // fast path of a loop that serves descriptors
   const steady_time start_time = is_timed ? now() : steady_time{};
+  const std::uint64_t begin = trace::detail::begin_event(recorder_);
   batch_ = inbox::batch(wait_strategy_.next_batch(*this, has_watches, batch_size_));
   const auto run = [&] {
     if (!chain_.empty()) chain_.run(batch_);
@@ -153,6 +167,7 @@ std::size_t event_loop::run_tasks() {
     tasks_run_.add(batch_.ran());
     tasks_since_sleep_ += batch_.ran();
     if (tasks_since_sleep_ >= detail::sleep_gate::many_tasks) gate_.note_many_tasks();
+    if (recorder_ != nullptr) record_batch(begin);
   });
   if (is_timed && batch_.ran() > 0) adapt_batch(now() - start_time);
   return batch_.ran();
@@ -167,7 +182,41 @@ void event_loop::run_all() {
   if (is_inbox_first_) run_overflow();
 }
 
-inline void event_loop::run_stored() { is_limited_ ? run_limited() : run_inbox(batch_); }
+inline void event_loop::run_stored() {
+  if (recorder_ != nullptr && measured_tasks_.records_each() && run_measured()) return;
+  is_limited_ ? run_limited() : run_inbox(batch_);
+}
+
+// Runs tasks one by one, and records those that take long. Returns false, and runs no task, if the
+// inbox does not tell the code of its tasks.
+bool event_loop::run_measured() {
+  std::uint64_t code = next_task_code();
+  if (code == 0) return false;
+  trace::detail::function_sequence tasks(recorder_, trace::detail::event_kind::task,
+                                         trace::detail::event_kind::coroutine);
+  for (; batch_.more() && code != 0; code = next_task_code()) {
+    if (is_limited_) release_slot();
+    batch_.count(1);
+    inbox::batch one(1);
+    tasks.begin_function(code);
+    run_inbox(one);
+    tasks.end_function();
+  }
+  return true;
+}
+
+// Records a batch that began at `begin`, in ticks, unless its tasks were recorded.
+void event_loop::record_batch(std::uint64_t begin) noexcept {
+  const std::uint64_t length = detail::read_ticks() - begin;
+  const bool were_measured = measured_tasks_.records_each();
+  measured_tasks_.end_batch(length, batch_.ran());
+  if (were_measured || length < trace::detail::min_function_length()) return;
+  recorder_->push({.begin = begin,
+                   .length = length,
+                   .kind = trace::detail::event_kind::batch,
+                   .object = 0,
+                   .value = batch_.ran()});
+}
 
 // Runs tasks of a limited inbox. Releases the slot of each task before the task runs, so that the
 // task may post a successor.
@@ -231,7 +280,10 @@ void event_loop::sleep_until(steady_time deadline) {
   // loop.
   if (has_tasks() || stopped()) return;
   sleeps_.add(1);
+  const std::uint64_t begin = trace::detail::begin_event(recorder_);
   poller_->wait(deadline);
+  trace::detail::end_event(recorder_, begin, trace::detail::event_kind::sleep,
+                           trace::detail::address_of(this));
 }
 
 // ---- 3. I/O
@@ -241,25 +293,49 @@ std::size_t event_loop::run_io() {
   io_slice_.begin(*io_polled_at_);
   std::size_t completed = 0;
   is_serving_io_ = true;
+  trace::detail::function_sequence callbacks(recorder_, trace::detail::event_kind::io_callback,
+                                             trace::detail::event_kind::io_coroutine);
   run_and_count([&] { poller_->complete(completed); },
                 [&] {
                   is_serving_io_ = false;
                   io_slice_.end();
+                  if (recorder_ != nullptr) record_io(callbacks, completed);
                   io_events_.add(completed);
                   descriptors_watched_.set(poller_->watched());
                 });
   return completed;
 }
 
+// Records the phase, which lasted until the end of its last callback.
+void event_loop::record_io(const trace::detail::function_sequence& callbacks,
+                           std::size_t completed) noexcept {
+  const std::uint64_t length = callbacks.last() - callbacks.first();
+  if (length < trace::detail::min_function_length()) return;
+  recorder_->push({.begin = callbacks.first(),
+                   .length = length,
+                   .kind = trace::detail::event_kind::io,
+                   .object = 0,
+                   .value = completed});
+}
+
 // The list of deferred operations ends, because defer() posts the operations that these start.
 std::size_t event_loop::run_deferred() {
   std::size_t ran = 0;
   const auto run = [&] {
-    while (operation* const next = deferred_.pop_front()) {
-      ++ran;
-      next->execute();
+    {
+      trace::detail::function_sequence operations(recorder_, trace::detail::event_kind::task,
+                                                  trace::detail::event_kind::coroutine);
+      while (operation* const next = deferred_.pop_front()) {
+        ++ran;
+        operations.begin_function(next->code());
+        next->execute();
+        operations.end_function();
+      }
     }
+    if (heavy_.empty()) return;
+    const std::uint64_t begin = trace::detail::begin_event(recorder_);
     heavy_.run(*poller_, options_.heavy_time, ran);
+    trace::detail::end_event(recorder_, begin, trace::detail::event_kind::heavy, 0);
   };
   run_and_count(run, [&] { tasks_run_.add(ran); });
   return ran;
@@ -273,16 +349,52 @@ std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   const steady_time due_until = io_polled_at_ ? *io_polled_at_ : now();
   std::size_t fired = 0;
+  // The clock of the records is read only if a timer fires.
+  std::optional<trace::detail::function_sequence> timers;
+  const bool records_each = measured_timers_.records_each();
+  duration lateness{};
   const auto fire = [&](detail::timer_node& timer) {
-    ++fired;
-    static_cast<timer_operation&>(timer).expire();
+    lateness = std::max(lateness, duration(due_until - timer.deadline()));
+    auto& operation = static_cast<timer_operation&>(timer);
+    if (++fired == 1) {
+      timers.emplace(recorder_, trace::detail::event_kind::timer,
+                     trace::detail::event_kind::timer_coroutine);
+    }
+    if (!records_each) return operation.expire();
+    timers->begin_function(operation.code());
+    operation.expire();
+    timers->end_function();
   };
   run_and_count([&] { timers_.advance(due_until, options_.batch, fire); },
                 [&] {
                   timers_fired_.add(fired);
                   timers_pending_.set(timers_.size());
+                  if (recorder_ != nullptr && fired > 0)
+                    record_timers(timers->first(), lateness, fired);
                 });
   return fired;
+}
+
+// Records the phase, unless its timers were recorded, and lateness that somebody may notice.
+void event_loop::record_timers(std::uint64_t begin, duration lateness, std::size_t fired) noexcept {
+  const std::uint64_t time = detail::read_ticks();
+  const bool were_measured = measured_timers_.records_each();
+  measured_timers_.end_batch(time - begin, fired);
+  if (!were_measured && time - begin >= trace::detail::min_function_length()) {
+    recorder_->push({.begin = begin,
+                     .length = time - begin,
+                     .kind = trace::detail::event_kind::timers,
+                     .object = 0,
+                     .value = fired});
+  }
+  if (lateness < notable_lateness) [[likely]]
+    return;
+  const std::uint64_t length = detail::measured_tick_rate().to_ticks(lateness);
+  recorder_->push({.begin = time - std::min(length, time),
+                   .length = length,
+                   .kind = trace::detail::event_kind::late_timers,
+                   .object = 0,
+                   .value = fired});
 }
 
 // Runs `work`, then `count_tasks`, even after an exception of `work`. on_exception gets that
@@ -302,12 +414,20 @@ void event_loop::run_and_count(Work&& work, Count&& count_tasks) {
 
 bool event_loop::is_run_here() const noexcept { return in_loop_thread(); }
 
+bool event_loop::claim_wake_up() noexcept {
+  return in_loop_thread() ? gate_.claim_wake_up() : gate_.claim_remote_wake_up();
+}
+
 void event_loop::wake_unless_awake() noexcept {
-  const bool must_wake = in_loop_thread() ? gate_.claim_wake_up() : gate_.claim_remote_wake_up();
-  if (must_wake) wake_poller();
+  if (claim_wake_up()) wake_poller();
 }
 
 void event_loop::wake_poller() noexcept {
+  trace::detail::record_moment(trace::detail::event_kind::wake, trace::detail::address_of(this));
+  signal_poller();
+}
+
+void event_loop::signal_poller() noexcept {
   // relaxed: a statistic that orders nothing.
   wakeups_.fetch_add(1, std::memory_order_relaxed);
   poller_->wake();

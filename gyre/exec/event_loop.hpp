@@ -42,6 +42,9 @@
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/posting.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/trace/detail/each_or_batch.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -207,11 +210,14 @@ class event_loop : public executor, public timer_service, public posting<event_l
  protected:
   event_loop(loop_options options, std::unique_ptr<gyre::poller> poller);
 
-  // basic_loop implements the next four functions. push_erased() wakes the loop if it sleeps.
+  // basic_loop implements the next five functions. push_erased() wakes the loop if it sleeps.
+  // next_task_code() returns the address of the code of the inbox's next task; zero if there is no
+  // task, or if the inbox does not tell.
   virtual void push_erased(const inbox::detail::erased_task& task) = 0;
   virtual void run_inbox(inbox::batch& batch) = 0;
   virtual bool inbox_ready() noexcept = 0;
   virtual std::size_t inbox_pending() const noexcept = 0;
+  virtual std::uint64_t next_task_code() noexcept = 0;
 
   // The deleter of an inbox_slot, which is a task's slot within inbox_limit. It releases the slot,
   // unless the task was stored. A null inbox_slot means that slots are not counted.
@@ -277,10 +283,14 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void run_all();
   void run_stored();
   void run_limited();
+  bool run_measured();
   void run_overflow();
   void wait_for_work(steady_time deadline);
   void sleep_until(steady_time deadline);
   std::size_t run_io();
+  void record_batch(std::uint64_t begin) noexcept;
+  void record_io(const trace::detail::function_sequence& callbacks, std::size_t completed) noexcept;
+  void record_timers(std::uint64_t begin, duration lateness, std::size_t fired) noexcept;
   std::size_t run_deferred();
   std::size_t run_timers();
   bool has_tasks() noexcept { return !chain_.empty() || inbox_ready() || !overflow_.empty(); }
@@ -291,7 +301,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   template <class Work, class Count>
   void run_and_count(Work&& work, Count&& count);
   [[gnu::noinline]] void wake_unless_awake() noexcept;
+  [[nodiscard]] bool claim_wake_up() noexcept;
   [[gnu::cold]] void wake_poller() noexcept;
+  [[gnu::cold]] void signal_poller() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
   // The variable is visible, so that the library and its users share it even if the users hide
@@ -324,6 +336,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   intrusive_queue<operation> deferred_;
   detail::heavy_queue heavy_;
   bool is_serving_io_ = false;
+  trace::detail::recorder* recorder_ = nullptr;  // of the loop's thread; null outside of run()
+  trace::detail::each_or_batch measured_tasks_;
+  trace::detail::each_or_batch measured_timers_;
   detail::operation_chain chain_;  // runs before the tasks in the inbox
   bool is_inbox_first_ = false;    // whether the last batch began with the inbox, not overflow_
   detail::wait_strategy wait_strategy_;

@@ -16,6 +16,7 @@
 #include <gyre/exec/posting.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -109,6 +110,13 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   void run_inbox(inbox::batch& batch) override { inbox_.run(batch); }
   bool inbox_ready() noexcept override { return inbox_.ready(); }
   std::size_t inbox_pending() const noexcept override { return inbox_.pending(); }
+  std::uint64_t next_task_code() noexcept override {
+    if constexpr (requires { inbox_.next_task_code(); }) {
+      return inbox_.next_task_code();
+    } else {
+      return 0;
+    }
+  }
 
   Inbox inbox_;
   detail::calls_in_flight posts_;  // calls that the destructor waits for

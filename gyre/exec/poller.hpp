@@ -73,6 +73,8 @@ class readiness_operation : public intrusive_list_node {
   void set_pause(pause state) noexcept { pause_ = state; }
   /// Called by the poller: reports events. The function may unwatch and destroy the operation.
   void complete(readiness ready) { complete_(*this, ready); }
+  /// Returns the address of the code that complete() calls, for reports.
+  std::uintptr_t code() const noexcept { return reinterpret_cast<std::uintptr_t>(complete_); }
 
  protected:
   ~readiness_operation() = default;

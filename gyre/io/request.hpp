@@ -11,6 +11,7 @@
 #include <gyre/base/detail/flag_set.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -191,6 +192,8 @@ class request {
   bool under_way() const noexcept { return (writes() ? target_->writer : target_->reader) == this; }
   /// For the backend: calls the callback, which may destroy the request.
   void complete(result outcome) { callback_(*this, outcome); }
+  /// Returns the address of the callback's code, for reports; zero for a shared_receive_request.
+  std::uintptr_t code() const noexcept { return reinterpret_cast<std::uintptr_t>(callback_); }
 
  protected:
   request(handle& target, request_kind kind, function callback, bool repeats = false) noexcept
@@ -249,6 +252,8 @@ class shared_receive_request : public request {
 
   /// For the backend: calls the callback.
   void complete(handle& source, result outcome) { callback_(source, outcome); }
+  /// Returns the address of the callback's code, for reports.
+  std::uintptr_t code() const noexcept { return reinterpret_cast<std::uintptr_t>(callback_); }
 
  private:
   function callback_;
@@ -260,8 +265,11 @@ namespace detail {
 /// Completes a request that was started on `target`.
 inline void complete_for(handle& target, request& request, result outcome) {
   if (request.kind() == request_kind::receive_shared) {
-    static_cast<shared_receive_request&>(request).complete(target, outcome);
+    auto& shared = static_cast<shared_receive_request&>(request);
+    const trace::detail::recorded_call call(shared.code());
+    shared.complete(target, outcome);
   } else {
+    const trace::detail::recorded_call call(request.code());
     request.complete(outcome);
   }
 }

@@ -71,7 +71,8 @@ class mutex : detail::waiting_line<mutex> {
   friend lock_operation;
   friend waiting_line;
 
-  static constexpr word held = 4;  // set while the mutex is locked
+  static constexpr bool records_waits = true;  // in the flight recorder
+  static constexpr word held = 4;              // set while the mutex is locked
 
   static bool take(word& state, const detail::waiter&) noexcept {
     if ((state & held) != 0) return false;

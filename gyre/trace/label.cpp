@@ -2,23 +2,46 @@
 #include <gyre/trace/label.hpp>
 
 #include <gyre/base/detail/fork_handlers.hpp>
+#include <gyre/trace/detail/intern_peer_name.hpp>
 
 #include <mutex>
 #include <new>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
 namespace gyre::trace {
-namespace {
+namespace detail {
 
 /// The texts of intern().
 struct interned_texts {
   static constexpr std::size_t entry_bytes = 64;
 
+  // Returns the label of `text`, unless all texts together would exceed `max_bytes`.
+  label find_or_add(std::string_view text, std::size_t max_bytes) noexcept;
+
   std::mutex mutex;
   std::unordered_set<std::string> texts;  // a node keeps its address
   std::size_t bytes = 0;
 };
+
+label interned_texts::find_or_add(std::string_view text, std::size_t max_bytes) noexcept {
+  try {
+    std::string key(text);
+    const std::lock_guard lock(mutex);
+    const auto existing = texts.find(key);
+    if (existing != texts.end()) return label(existing->c_str());
+    const std::size_t added_bytes = text.size() + entry_bytes;
+    if (added_bytes > max_bytes || bytes > max_bytes - added_bytes) return "(too many names)";
+    const char* const stored_text = texts.insert(std::move(key)).first->c_str();
+    bytes += added_bytes;
+    return label(stored_text);
+  } catch (const std::bad_alloc&) {
+    return "(no memory)";
+  }
+}
+
+namespace {
 
 // Never destroyed, because a dump may read labels while static objects are destroyed. fork(2) locks
 // the mutex meanwhile, so that the child process does not find it locked.
@@ -33,21 +56,14 @@ interned_texts& all_texts() {
 
 }  // namespace
 
+label intern_peer_name(std::string_view text) noexcept {
+  return all_texts().find_or_add(text, max_interned_bytes / 2);
+}
+
+}  // namespace detail
+
 label intern(std::string_view text) noexcept {
-  try {
-    interned_texts& all = all_texts();
-    const std::lock_guard lock(all.mutex);
-    std::string key(text);
-    const auto existing = all.texts.find(key);
-    if (existing != all.texts.end()) return label(existing->c_str());
-    const std::size_t bytes = text.size() + interned_texts::entry_bytes;
-    if (bytes > max_interned_bytes - all.bytes) return "(too many names)";
-    const char* const stored_text = all.texts.insert(std::move(key)).first->c_str();
-    all.bytes += bytes;
-    return label(stored_text);
-  } catch (const std::bad_alloc&) {
-    return "(no memory)";
-  }
+  return detail::all_texts().find_or_add(text, max_interned_bytes);
 }
 
 }  // namespace gyre::trace

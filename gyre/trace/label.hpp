@@ -10,6 +10,9 @@
 #include <string_view>
 
 namespace gyre::trace {
+namespace detail {
+struct interned_texts;
+}  // namespace detail
 
 /// A text that lives until the program ends: a string literal, or one that intern() has stored.
 ///
@@ -30,7 +33,7 @@ class label {
   }
 
  private:
-  friend label intern(std::string_view text) noexcept;
+  friend detail::interned_texts;
   explicit constexpr label(const char* interned_text) noexcept : text_(interned_text) {}
 
   const char* text_ = "";

@@ -9,8 +9,21 @@
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 
 namespace gyre::detail {
+
+namespace {
+
+std::string path_of_program() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "/proc/self/exe";
+}
+
+}  // namespace
 
 mapped_image::mapped_image(const char* path) noexcept {
   const unique_fd file(retry_interrupted([&] { return ::open(path, O_RDONLY | O_CLOEXEC); }));
@@ -47,7 +60,9 @@ std::optional<loaded_image> loaded_image_of(std::uint64_t address) {
   };
   if (::dl_iterate_phdr(look, &found) == 0) return std::nullopt;
   const bool is_program = found.path == nullptr || *found.path == '\0';
-  return loaded_image{.path = is_program ? "/proc/self/exe" : found.path, .offset = found.offset};
+  return loaded_image{.path = is_program ? path_of_program() : found.path,
+                      .is_program = is_program,
+                      .offset = found.offset};
 }
 
 }  // namespace gyre::detail

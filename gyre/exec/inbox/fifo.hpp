@@ -72,6 +72,11 @@ class basic_fifo {
     return false;
   }
 
+  /// Returns the address of the code of the next task; zero if no task is ready.
+  std::uint64_t next_task_code() noexcept {
+    return reader_.ready(pool_) ? reader_.next_task_code() : 0;
+  }
+
   std::size_t pending() const noexcept {
     const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
     return detail::waiting(pushed(), consumed);

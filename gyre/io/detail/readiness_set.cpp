@@ -2,6 +2,7 @@
 #include <gyre/io/detail/readiness_set.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
 
 #include <cerrno>
 
@@ -93,6 +94,7 @@ void readiness_set::report(const epoll_event& event, std::size_t& completions) c
   const readiness ready = readiness_of(event.events) & (op.interest() | always_reported);
   if (ready == readiness::none) return;
   ++completions;
+  const trace::detail::recorded_call call(op.code());
   op.complete(ready);
 }
 

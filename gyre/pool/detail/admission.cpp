@@ -4,6 +4,9 @@
 #include <gyre/base/error.hpp>
 #include <gyre/sync/detail/blocked_acquire.hpp>
 #include <gyre/task/time_limit_error.hpp>
+#include <gyre/trace/detail/activity_scope.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -102,6 +105,8 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   if (const std::size_t slots = try_acquire_portion(max_slots); slots > 0) {
     return {admission_result::granted, slots};
   }
+  const trace::detail::activity_scope recorded_wait(trace::detail::find_recorder(),
+                                                    trace::detail::event_kind::blocked_submit, 0);
   // In a wide pool each thread waits for more slots than exist, so that only serve_waits() ends the
   // wait. serve_waits() is called here for slots that were released before the wait.
   const bool is_wide = limit_ >= wide_capacity;

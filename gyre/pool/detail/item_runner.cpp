@@ -3,6 +3,8 @@
 
 #include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
 
 #include <utility>
 
@@ -35,6 +37,23 @@ void item_runner::run(pool_worker& self, work_item item) noexcept {
   }
   self.started.add(1);
   ++self.depth;
+  if (self.record.measures()) [[unlikely]] {
+    trace::detail::function_sequence items(self.record.recorder(),
+                                           trace::detail::event_kind::pool_task,
+                                           trace::detail::event_kind::pool_coroutine);
+    items.begin_function(item.op().code());
+    execute(self, item);
+    items.end_function();
+    self.record.end_item(items.last() - items.first());
+  } else {
+    execute(self, item);
+    self.record.end_item(0);
+  }
+  --self.depth;
+  self.finished.add(1);
+}
+
+inline void item_runner::execute(pool_worker& self, work_item item) noexcept {
   if (item.is_task()) {
     pool_task& task = item.task();
     slots_.release_later(task.has_slot, self.free_slots);
@@ -42,8 +61,6 @@ void item_runner::run(pool_worker& self, work_item item) noexcept {
   } else {
     item.op().execute();
   }
-  --self.depth;
-  self.finished.add(1);
 }
 
 void item_runner::drop(pool_task& task) noexcept {

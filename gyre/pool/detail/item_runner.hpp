@@ -52,6 +52,8 @@ class item_runner final : public in_place_runner, public delayed_task_runner {
   }
 
  private:
+  void execute(pool_worker& self, work_item item) noexcept;
+
   const life_cycle& life_cycle_;
   admission& slots_;
   exception_guard& guard_;

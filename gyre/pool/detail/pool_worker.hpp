@@ -7,6 +7,7 @@
 #include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/base/histogram.hpp>
 #include <gyre/pool/detail/idle_workers.hpp>
+#include <gyre/pool/detail/item_record.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/theft_record.hpp>
 #include <gyre/pool/detail/work_deque.hpp>
@@ -65,6 +66,7 @@ class pool_worker final : public fork_queue {
   const void* innermost_run = nullptr;   // current_run() within its items
   std::size_t depth = 0;                 // number of nested items that it runs
   std::size_t waiting_depth = 0;         // the depth at its innermost quiescence::wait()
+  item_record record;                    // of its items in the flight recorder
   std::size_t free_slots = 0;            // slots of started tasks that are not released yet
   published_counter submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // empty unless tasks are timed

@@ -4,6 +4,8 @@
 #include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -199,6 +201,7 @@ work_item stealing_scheduler::steal(pool_worker& self) noexcept {
     const work_item oldest = victim.deque.steal_into(self.deque);
     if (!oldest) continue;
     self.steals.add(1);
+    trace::detail::record_moment(trace::detail::event_kind::steal, 0, victim.index);
     if (self.deque.size() > 0) idle_.notify();
     return oldest;
   }

@@ -5,6 +5,8 @@
 #include <gyre/pool/detail/shared_queue_scheduler.hpp>
 #include <gyre/pool/detail/stealing_scheduler.hpp>
 #include <gyre/task/detail/nested_run.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <pthread.h>
 
@@ -56,6 +58,7 @@ void worker_loop::run() noexcept {
     this_worker = &self_;
     self_.innermost_run = current_run();
     self_.helping_stack_end = end_of_helping();
+    self_.record.begin();
     const helping_scope helping(*this);
     call(pool_.options.on_start);
     switch (pool_.options.scheduler) {
@@ -86,7 +89,9 @@ void worker_loop::run_items(Scheduler& scheduler) noexcept {
       }
     } else {
       release_slots_and_notify();
+      const tick_count begin = trace::detail::begin_now();
       scheduler.wait_for_work(self_);
+      trace::detail::record_since(begin, trace::detail::event_kind::pool_sleep, 0);
     }
   }
 }

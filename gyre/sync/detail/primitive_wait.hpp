@@ -2,6 +2,7 @@
 // primitive_wait: the awaiter of everything in sync/ that waits in a list of waiters.
 #pragma once
 
+#include <gyre/sync/detail/lock_wait_record.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -59,6 +60,7 @@ class [[nodiscard]] primitive_wait : Waiter,
   bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
     const task_context& context = context_of(coroutine);
     const inplace_stop_token stop = context.stop;
+    if constexpr (records_waits) wait_.begin(coroutine.address());
     this->begin_wait(coroutine, context, stop.stop_possible());
     if (stop.stop_possible()) this->add_stop_callback(stop);
     return primitive_->enlist(*this) || gives_way(context, coroutine);
@@ -89,6 +91,7 @@ class [[nodiscard]] primitive_wait : Waiter,
   const task_context* finish() noexcept {
     const task_context* const context = this->context();
     if (context == nullptr) return nullptr;
+    if constexpr (records_waits) wait_.end();
     if (this->has_callback()) this->remove_stop_callback();
     this->end_wait();
     return this->is_cancelled() ? context : nullptr;
@@ -100,7 +103,13 @@ class [[nodiscard]] primitive_wait : Waiter,
     assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
   }
 
+  // Whether waits are recorded. Of primitives that wake many coroutines a second, such as channels,
+  // recording would be a tenth of the cost.
+  static constexpr bool records_waits = requires { Primitive::records_waits; };
+  struct nothing {};
+
   Primitive* primitive_;
+  [[no_unique_address]] std::conditional_t<records_waits, lock_wait_record, nothing> wait_;
 };
 
 }  // namespace gyre::detail

@@ -11,6 +11,7 @@
 
 #include <gyre/task/detail/backtrace.hpp>
 #include <gyre/task/detail/never_resume.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
 
 #include <coroutine>
 
@@ -70,6 +71,7 @@ inline bool may_resume([[maybe_unused]] std::coroutine_handle<> first) noexcept 
 inline void resume(std::coroutine_handle<> first) noexcept {
   if (!may_resume(first)) [[unlikely]]
     return;
+  trace::detail::note_resumed_coroutine(first.address());
   // A trampoline further down in the stack would continue only after this function's caller, which
   // may wait for `first`.
   if (next_on_trampoline != nullptr) [[unlikely]] {

@@ -23,6 +23,8 @@ class activity_scope {
     recorder_->set_activity(current_);
   }
   activity_scope& operator=(activity_scope&&) = delete;
+  /// Returns when the scope began, in ticks; zero if nothing is recorded.
+  [[nodiscard]] gyre::detail::tick_count begun() const noexcept { return current_.begin; }
   ~activity_scope() {
     if (recorder_ == nullptr) return;
     recorder_->set_activity(outer_);

@@ -90,7 +90,7 @@ inline constexpr std::array event_kinds = {
     event_kind_info{event_kind::request, "request", "http", object_kind::label, false, "status"},
     event_kind_info{event_kind::resolve, "resolve", "net", object_kind::label, false, ""},
     event_kind_info{event_kind::connect, "connect", "net", object_kind::label, false, ""},
-    event_kind_info{event_kind::handshake, "handshake", "tls", object_kind::label, false, ""},
+    event_kind_info{event_kind::handshake, "handshake", "tls", object_kind::nothing, false, ""},
     event_kind_info{event_kind::span_begin, "span", "span", object_kind::label, false, ""},
     event_kind_info{event_kind::span, "span", "span", object_kind::label, false, ""},
     event_kind_info{event_kind::held, "held", "watchdog", object_kind::label, false, "thread"},

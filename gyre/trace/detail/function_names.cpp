@@ -177,7 +177,10 @@ const code_place& function_names::find(std::uint64_t address) {
   place.image = image->path;
   place.offset = image->offset;
   auto& file = images_[image->path];
-  if (file == nullptr) file = std::make_unique<gyre::detail::mapped_image>(image->path.c_str());
+  if (file == nullptr) {
+    const char* const path = image->is_program ? "/proc/self/exe" : image->path.c_str();
+    file = std::make_unique<gyre::detail::mapped_image>(path);
+  }
   const std::string_view symbol = find_symbol(file->bytes(), image->offset);
   if (!symbol.empty()) place.function = shorten_function_name(demangle(symbol));
   return place;

@@ -21,14 +21,16 @@ class function_sequence {
   /// `target`: the recorder of the calling thread; null records nothing. `function_kind` is the
   /// kind of the events of functions, `coroutine_kind` that of coroutines.
   function_sequence(recorder* target, event_kind function_kind, event_kind coroutine_kind) noexcept
-      : recorder_(is_compiled_in ? target : nullptr),
-        function_kind_(function_kind),
-        coroutine_kind_(coroutine_kind) {
-    if (recorder_ != nullptr) enter();
+      : recorder_(target), function_kind_(function_kind), coroutine_kind_(coroutine_kind) {
+    if constexpr (is_compiled_in) {
+      if (recorder_ != nullptr) enter();
+    }
   }
   function_sequence& operator=(function_sequence&&) = delete;
   ~function_sequence() {
-    if (recorder_ != nullptr) exit();
+    if constexpr (is_compiled_in) {
+      if (recorder_ != nullptr) exit();
+    }
   }
 
   /// Called before a function, whose code is at `function`. The time since the function before

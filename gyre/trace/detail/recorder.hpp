@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 // The library and its users need not agree on this macro: without the recorder, the library has no
@@ -65,6 +66,10 @@ class alignas(false_sharing_range) recorder {
     } else {
       recent_.push(added);
     }
+  }
+  /// Whether events of this length are kept for long.
+  [[nodiscard]] bool is_notable(gyre::detail::tick_count length) const noexcept {
+    return length >= notable_length_;
   }
   /// Adds an event that is worth keeping for long, although it may be short.
   void push_notable(const event& added) noexcept { notable_.push(added); }
@@ -158,6 +163,19 @@ inline void record_since(gyre::detail::tick_count begin, event_kind kind, std::u
                          std::uint64_t value = 0) noexcept {
   if constexpr (is_compiled_in) {
     if (begin != 0) push_since(begin, kind, object, value);
+  }
+}
+
+/// Adds a wait to the recorder of the calling thread, if there is one.
+[[gnu::noinline]] void push_wait(gyre::detail::tick_count begin, event_kind kind,
+                                 std::string_view name) noexcept;
+
+/// Adds a wait that began at `begin`, the result of begin_now(), and ends now, with a name that may
+/// come from a peer, such as that of a host. Waits of less than 1 ms have no name.
+inline void record_wait(gyre::detail::tick_count begin, event_kind kind,
+                        std::string_view name) noexcept {
+  if constexpr (is_compiled_in) {
+    if (begin != 0) push_wait(begin, kind, name);
   }
 }
 

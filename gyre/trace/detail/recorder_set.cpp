@@ -6,6 +6,8 @@
 #include <gyre/base/detail/read_file.hpp>
 #include <gyre/base/detail/system_memory.hpp>
 #include <gyre/base/detail/ticks.hpp>
+#include <gyre/trace/detail/intern_peer_name.hpp>
+#include <gyre/trace/label.hpp>
 #include <gyre/trace/recording.hpp>
 
 #include <algorithm>
@@ -149,6 +151,19 @@ recorder* recorder_here() noexcept {
 void push_since(gyre::detail::tick_count begin, event_kind kind, std::uint64_t object,
                 std::uint64_t value) noexcept {
   end_event(recorder_here(), begin, kind, object, value);
+}
+
+void push_wait(gyre::detail::tick_count begin, event_kind kind, std::string_view name) noexcept {
+  static constexpr label short_wait = "(short)";
+  recorder* const target = recorder_here();
+  if (target == nullptr) return;
+  const gyre::detail::tick_count length = gyre::detail::read_ticks() - begin;
+  const label text = target->is_notable(length) ? intern_peer_name(name) : short_wait;
+  target->push({.begin = begin,
+                .length = length,
+                .kind = kind,
+                .object = address_of(text.c_str()),
+                .value = 0});
 }
 
 void push_moment(event_kind kind, std::uint64_t object, std::uint64_t value) noexcept {

@@ -113,6 +113,8 @@ class segment_reader {
     index_ = 0;
     return segment_->cells[index_].ready();
   }
+  /// Returns the address of the code of the next task. Called after ready() has returned true.
+  std::uint64_t next_task_code() const noexcept { return segment_->cells[index_].code(); }
   /// Runs at most `limit` tasks, as long as the batch lasts and tasks are ready.
   template <class Pool>
   void run(batch& tasks, std::size_t limit, Pool& pool) {

@@ -6,9 +6,11 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/operation.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -117,6 +119,15 @@ class alignas(cache_line_size / 2) task_cell {
   bool ready() const noexcept { return look() != nullptr; }
   /// Consumer: returns whether `task` is an end mark instead of a task.
   static bool is_end(thunk task) noexcept { return task == &end_of_segment; }
+  /// Consumer: returns the address of the code of the task that look() returned: of the operation's
+  /// function, if the task runs an operation.
+  std::uint64_t code() const noexcept {
+    using run_operation = gyre::detail::run_operation;
+    const thunk task = look();
+    if (task != &run_or_drop<run_operation>) return reinterpret_cast<std::uintptr_t>(task);
+    const auto* const callable = std::launder(reinterpret_cast<const run_operation*>(storage_));
+    return callable->op->code();
+  }
   /// Consumer: removes the end mark.
   void clear_end() noexcept { thunk_.store(nullptr, std::memory_order_relaxed); }
   /// Consumer: runs the callable that look() returned, destroys it and frees its cells; returns
