@@ -4,9 +4,18 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/process_threads.hpp>
+#include <gyre/base/detail/thread_stack.hpp>
+#include <gyre/base/detail/ticks.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/function_names.hpp>
+#include <gyre/trace/detail/recorder.hpp>
+#include <gyre/trace/detail/recorder_set.hpp>
+#include <gyre/trace/detail/text_report.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -17,13 +26,34 @@ namespace {
 
 void print(const held_executor& report) {
   const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(report.duration);
-  static_cast<void>(std::fprintf(
-      stderr,
-      "gyre: '%.*s' has been held for %lld ms (thread %d): a task, handler or coroutine blocks or "
-      "computes there; move that to a thread_pool\n",
-      static_cast<int>(report.name.size()), report.name.data(),
-      static_cast<long long>(duration.count()), static_cast<int>(report.thread)));
+  std::string text("gyre: '");
+  text.append(report.name).append("' has been held for ");
+  text += std::to_string(duration.count()) + " ms";
+  if (!report.activity.empty()) text.append(" by ").append(report.activity);
+  text += " (thread " + std::to_string(report.thread) + "): ";
+  text += report.activity.empty() ? "a task, handler or coroutine blocks or computes there; move "
+                                    "that to a thread_pool\n"
+                                  : "move that to a thread_pool\n";
+  for (const std::string& each : report.stack) text.append("  at ").append(each).append("\n");
+  static_cast<void>(std::fputs(text.c_str(), stderr));
 }
+
+// Returns "function (image+offset)", or as much of it as is known.
+std::string describe_call(std::uint64_t address, trace::detail::function_names& names) {
+  // A return address may be the first one after the function's code.
+  const trace::detail::code_place& place = names.find(address - 1);
+  std::array<char, 32> offset{};
+  std::snprintf(offset.data(), offset.size(), "0x%llx",
+                static_cast<unsigned long long>(place.image.empty() ? address : place.offset));
+  if (place.image.empty()) return offset.data();
+  const std::string location = place.image + "+" + offset.data();
+  return place.function.empty() ? location : place.function + " (" + location + ")";
+}
+
+// A pause of the process from which on it is recorded.
+constexpr std::chrono::milliseconds min_pause{100};
+// How long a thread that is held may take to report its stack.
+constexpr std::chrono::milliseconds stack_timeout{50};
 
 executor_watchdog_options checked(executor_watchdog_options settings) {
   detail::require_positive(settings.limit, "gyre::executor_watchdog: the limit");
@@ -55,6 +85,8 @@ class executor_watchdog::heartbeat final : public operation {
     return is_posted_.load(std::memory_order_acquire);
   }
   std::chrono::nanoseconds delay_at(steady_time now) const noexcept { return now - posted_at_; }
+  /// Makes the heartbeat's delay not include a pause of the process.
+  void subtract_pause(std::chrono::nanoseconds length) noexcept { posted_at_ += length; }
 
   // Returns when the heartbeat ran last. Called while it is not posted.
   steady_time ran_at() const noexcept { return ran_at_; }
@@ -125,7 +157,47 @@ void executor_watchdog::run() {
     for (watched_executor& each : watched_) check(each, detail::monotonic_now());
     const steady_time next = detail::later(detail::monotonic_now(), options_.limit);
     stopping_.wait_until(lock, next, [this] { return is_stop_requested_; });
+    const std::chrono::nanoseconds lateness = detail::monotonic_now() - next;
+    if (lateness >= std::max<std::chrono::nanoseconds>(min_pause, options_.limit)) {
+      note_pause(lateness);
+    }
   }
+}
+
+// Records that the process did not run for `length` until now.
+void executor_watchdog::note_pause(duration length) noexcept {
+  for (const watched_executor& each : watched_) each.beat->subtract_pause(length);
+  trace::detail::recorder* const recorder = trace::detail::find_recorder();
+  if (recorder == nullptr) return;
+  const detail::tick_count time = detail::read_ticks();
+  const detail::tick_count ticks = detail::measured_tick_rate().to_ticks(length);
+  recorder->push({.begin = time - std::min(time, ticks),
+                  .length = ticks,
+                  .kind = trace::detail::event_kind::pause,
+                  .object = 0,
+                  .value = 0});
+}
+
+void executor_watchdog::report_hold(const watched_executor& each, steady_time now) {
+  const heartbeat& beat = *each.beat;
+  held_executor report{each.name, each.target, beat.delay_at(now), beat.thread()};
+  std::string activity;
+  std::vector<std::string> stack;
+  try {
+    trace::detail::function_names names;
+    if (const auto current = trace::detail::activity_of(report.thread)) {
+      activity = trace::detail::describe_activity(current->kind, current->object, names);
+    }
+    if (options_.captures_stacks && report.thread != 0) {
+      for (const std::uint64_t call : detail::capture_stack(report.thread, stack_timeout)) {
+        stack.push_back(describe_call(call, names));
+      }
+    }
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the report says less
+  }
+  report.activity = activity;
+  report.stack = stack;
+  options_.on_hold(report);
 }
 
 void executor_watchdog::check(watched_executor& each, steady_time now) {
@@ -134,7 +206,7 @@ void executor_watchdog::check(watched_executor& each, steady_time now) {
   if (is_late && !beat.is_reported && beat.delay_at(now) >= options_.limit) {
     beat.is_reported = true;
     ++holds_;
-    options_.on_hold({each.name, each.target, beat.delay_at(now), beat.thread()});
+    report_hold(each, now);
   }
   if (is_late) return;
   if (std::exchange(beat.is_reported, false) && options_.on_release) {

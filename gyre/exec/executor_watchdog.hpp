@@ -7,8 +7,9 @@
 //
 // After 100 ms in which one function keeps the loop, it prints:
 //
-// > gyre: 'network' has been held for 100 ms (thread 4711): a task, handler or coroutine blocks or
-// > computes there; move that to a thread_pool
+// > gyre: 'network' has been held for 100 ms by handler GET /report (thread 4711): move that to a
+// > thread_pool
+// >   at build_report (/usr/bin/server+0x4f21)
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -24,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,13 @@ struct held_executor {
   /// there was none. This is the thread that is held, unless the executor has several threads, or
   /// runs on another one now.
   pid_t thread = 0;
+  /// The task, coroutine or handler that the thread runs, by the flight recorder (gyre/trace), such
+  /// as "handler GET /report"; empty if it is not known, and for on_release. Valid during the call.
+  std::string_view activity = {};
+  /// The calls that the thread is in, the innermost first, such as
+  /// "build_report (/usr/bin/server+0x4f21)", where addr2line(1) finds the line; empty unless
+  /// executor_watchdog_options::captures_stacks, and for on_release. Valid during the call.
+  std::span<const std::string> stack = {};
 };
 
 /// Settings of an executor_watchdog.
@@ -51,18 +60,23 @@ struct executor_watchdog_options {
   /// limit at the latest. Must be positive.
   duration limit = std::chrono::milliseconds{100};
   /// Called once for each delay, while it lasts, on the watchdog's thread; must not throw, and must
-  /// not call the watchdog. If empty, the watchdog prints one line to stderr. To see where the
-  /// thread is, send it a signal whose handler prints the stack, or attach a debugger.
+  /// not call the watchdog. If empty, the watchdog prints the report to stderr.
   move_only_function<void(const held_executor&)> on_hold = {};
   /// Called on the watchdog's thread when a reported delay has ended; must not throw, and must not
   /// call the watchdog. May be empty.
   move_only_function<void(const held_executor&)> on_release = {};
+  /// Whether to capture the stack of a thread that is held, once for each report, by a SIGVTALRM,
+  /// unless the program has a handler for that signal. A system call of the thread that a signal
+  /// interrupts, such as nanosleep(2), then returns early with EINTR.
+  bool captures_stacks = true;
 };
 
 /// Finds executors whose threads are held, by a heartbeat: an operation that is posted
 /// periodically, and that runs late if a function blocks, computes for long or never yields, or if
 /// there is more work than the threads can do, or if no thread runs the loop. For production, in
-/// Release builds, as well as for tests. runtime_options::watchdog sets one up.
+/// Release builds, as well as for tests. runtime_options::watchdog sets one up. If the watchdog
+/// itself does not run for 100 ms or longer, the whole process was paused, and no executor is
+/// blamed; the flight recorder gets an event.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: an executor that is watched outlives the watchdog, or forget() is called before its
@@ -98,6 +112,8 @@ class executor_watchdog {
 
   void run();
   void check(watched_executor& each, steady_time now);
+  void report_hold(const watched_executor& each, steady_time now);
+  void note_pause(duration length) noexcept;
 
   options options_;
   mutable std::mutex mutex_;

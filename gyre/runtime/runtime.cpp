@@ -6,6 +6,7 @@
 #include <gyre/metrics/exposition.hpp>
 #include <gyre/runtime/detail/init_signals.hpp>
 #include <gyre/task/live_tasks.hpp>
+#include <gyre/trace/dump.hpp>
 
 #include <cstdio>
 #include <mutex>
@@ -73,7 +74,8 @@ std::unique_ptr<signal_set> runtime::take_debug_signal() {
   record_live_tasks(true);
   return std::make_unique<signal_set>(
       control_loop_, std::span(&options_.debug_signal, 1), [](const signal_info&) {
-        static_cast<void>(std::fputs(live_tasks_summary().c_str(), stderr));
+        const std::string text = live_tasks_summary() + trace::dump_text();
+        static_cast<void>(std::fputs(text.c_str(), stderr));
       });
 }
 

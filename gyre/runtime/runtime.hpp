@@ -68,9 +68,10 @@ struct runtime_options {
   /// the signal. The signals are blocked in run()'s thread, and in the threads and child processes
   /// that inherit its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
-  /// A signal, such as SIGUSR1. When it arrives, the runtime prints live_tasks_summary() to stderr,
-  /// from run() on and even during the shutdown: for programs that hang. It enables the recording
-  /// of live tasks (see live_tasks.hpp), and is blocked like `signals`. 0: none.
+  /// A signal, such as SIGUSR1. When it arrives, the runtime prints live_tasks_summary() and
+  /// trace::dump_text() to stderr, from run() on and even during the shutdown: for programs that
+  /// hang. It enables the recording of live tasks (see live_tasks.hpp), and is blocked like
+  /// `signals`. 0: none.
   int debug_signal = 0;
   /// Whether to ignore SIGPIPE in the whole process while the runtime exists, unless the program
   /// has a handler for it. Writing to a pipe without a reader then fails with EPIPE (as on sockets
