@@ -81,9 +81,22 @@ server_metrics server::metrics() const noexcept {
 
 std::vector<http::route_metrics> server::route_metrics() const { return core_->route_metrics(); }
 
+void write_metrics(metrics::exposition& output, const http2_metrics& counts) {
+  const auto& [connections, refused_streams, stalled_streams, floods, memory] = counts;
+  output.add_counter("gyre_http2_server_connections_total", "Connections that spoke HTTP/2.",
+                     connections);
+  output.add_counter("gyre_http2_server_refused_streams_total",
+                     "Requests that clients may send again.", refused_streams);
+  output.add_counter("gyre_http2_server_stalled_streams_total",
+                     "Responses that the client took too slowly.", stalled_streams);
+  output.add_counter("gyre_http2_server_floods_total", "Connections ended because of abuse.",
+                     floods);
+  output.add_gauge("gyre_http2_server_memory_bytes", "Bytes that connections hold now.", memory);
+}
+
 void write_metrics(metrics::exposition& output, const server_metrics& counts) {
   const auto& [requests, informational, successes, redirections, client_errors, server_errors,
-               malformed, timeouts, active, tcp] = counts;
+               malformed, timeouts, active, http2, tcp] = counts;
   output.add_counter("gyre_http_server_requests_total", "Requests whose head was received.",
                      requests);
   const auto add_responses = [&](std::uint64_t count, std::string_view code) {
@@ -101,6 +114,7 @@ void write_metrics(metrics::exposition& output, const server_metrics& counts) {
                      timeouts);
   output.add_gauge("gyre_http_server_requests_active", "Requests without a complete response.",
                    active);
+  write_metrics(output, http2);
   write_metrics(output, tcp);
 }
 

@@ -43,6 +43,8 @@ struct http2_metrics {
   std::uint64_t floods = 0;           ///< connections that were ended because of abuse
   std::size_t memory = 0;  ///< bytes held now: protocol, heads, and bodies in either direction
 };
+/// Adds the counts to an exposition: see metrics::registry.
+void write_metrics(metrics::exposition& output, const http2_metrics& counts);
 
 /// Counters since the construction of a server, except `active`.
 struct server_metrics {

@@ -169,8 +169,9 @@ TEST(EveryCount, NetIsWritten) {
 TEST(EveryCount, HttpIsWritten) {
   gyre::http::server_metrics server;
   {
-    auto& [a, b, c, d, e, f, g, h, i, tcp] = server;
-    every_field(a, b, c, d, e, f, g, h, i, tcp.accepted).expect_in(server);
+    auto& [a, b, c, d, e, f, g, h, i, http2, tcp] = server;
+    auto& [j, k, l, m, n] = http2;
+    every_field(a, b, c, d, e, f, g, h, i, j, k, l, m, n, tcp.accepted).expect_in(server);
   }
   gyre::http::client_metrics client;
   {
