@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the dependencies of gyre: the required ones (threads; c-ares, liburing, zlib, Brotli and
-# Zstandard, as PkgConfig::libcares, liburing, zlib, brotli and zstd) and the optional ones. An
-# optional dependency that is found becomes an imported target gyre_deps::NAME; targets that list a
-# missing gyre_deps::NAME are skipped with one status line.
-# Finds the dependencies of gyre: the required ones (threads; c-ares, liburing, zlib, Brotli,
-# Zstandard and OpenSSL, as PkgConfig::libcares, liburing, zlib, brotli, zstd and openssl) and the
-# optional ones. An optional dependency that is found becomes an imported target gyre_deps::NAME;
+# Finds the dependencies of gyre: the required ones (threads; for the rooms that are built c-ares,
+# liburing, zlib, Brotli, Zstandard and OpenSSL, as PkgConfig::libcares, liburing, zlib, brotli, zstd
+# and openssl) and the optional ones. An optional dependency that is found becomes an imported target gyre_deps::NAME;
 # targets that list a missing gyre_deps::NAME are skipped with one status line.
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
@@ -36,42 +32,31 @@
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(libcares QUIET IMPORTED_TARGET GLOBAL libcares>=1.18)
-pkg_check_modules(liburing QUIET IMPORTED_TARGET GLOBAL liburing>=2.3)
-pkg_check_modules(zlib QUIET IMPORTED_TARGET GLOBAL zlib>=1.2.11)
-pkg_check_modules(brotli QUIET IMPORTED_TARGET GLOBAL libbrotlienc>=1.0.9 libbrotlidec>=1.0.9)
-pkg_check_modules(zstd QUIET IMPORTED_TARGET GLOBAL libzstd>=1.4.8)
-pkg_check_modules(openssl QUIET IMPORTED_TARGET GLOBAL openssl>=3.0)
-set(gyre_not_here "")
-if(NOT libcares_FOUND)
-  list(APPEND gyre_not_here "c-ares 1.18 or newer (Debian: libc-ares-dev)")
-endif()
-if(NOT liburing_FOUND)
-  list(APPEND gyre_not_here "liburing 2.3 or newer (Debian: liburing-dev)")
-endif()
-if(NOT zlib_FOUND)
-  list(APPEND gyre_not_here "zlib 1.2.11 or newer (Debian: zlib1g-dev)")
-endif()
-if(NOT brotli_FOUND)
-  list(APPEND gyre_not_here "Brotli 1.0.9 or newer (Debian: libbrotli-dev)")
-endif()
-if(NOT zstd_FOUND)
-  list(APPEND gyre_not_here "Zstandard 1.4.8 or newer (Debian: libzstd-dev)")
-endif()
-if(NOT openssl_FOUND)
-  list(APPEND gyre_not_here "OpenSSL 3.0 or newer (Debian: libssl-dev)")
-endif()
+find_package(PkgConfig QUIET)
+include(gyre_packages)
+set(gyre_packages_of_io liburing)
+set(gyre_packages_of_net libcares)
+set(gyre_packages_of_tls openssl)
+set(gyre_packages_of_http zlib brotli zstd)
+set(gyre_needed_packages "")
+foreach(room IN LISTS gyre_rooms_built)
+  list(APPEND gyre_needed_packages ${gyre_packages_of_${room}})
+endforeach()
+gyre_find_packages(gyre_not_here PACKAGES ${gyre_needed_packages} GLOBAL)
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)
-  message(FATAL_ERROR "gyre needs packages that pkg-config does not find: ${gyre_not_here}")
+  message(FATAL_ERROR "gyre needs packages that pkg-config does not find: ${gyre_not_here}. "
+    "A build without some of its rooms needs fewer: see cmake/gyre_rooms.cmake")
 endif()
 
-pkg_check_modules(nghttp2 QUIET IMPORTED_TARGET GLOBAL libnghttp2>=1.52)
-set(gyre_has_nghttp2 ${nghttp2_FOUND})
-if(NOT gyre_has_nghttp2)
-  set(gyre_has_nghttp2 0)
-  message(STATUS "gyre::http has no HTTP/2: nghttp2 1.52 is missing (Debian: libnghttp2-dev)")
+set(gyre_has_nghttp2 0)
+if("http" IN_LIST gyre_rooms_built)
+  gyre_find_packages(gyre_not_here PACKAGES nghttp2 GLOBAL)
+  if(gyre_not_here)
+    message(STATUS "gyre::http has no HTTP/2, which needs ${gyre_not_here}")
+  else()
+    set(gyre_has_nghttp2 1)
+  endif()
 endif()
 
 # Header-only: linked for its include path, and only while gyre is built.

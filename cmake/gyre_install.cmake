@@ -13,6 +13,19 @@ set(gyre_installed_targets ${gyre_rooms} ${gyre_replacements})
 list(TRANSFORM gyre_installed_targets PREPEND gyre_)
 install(TARGETS ${gyre_installed_targets} gyre EXPORT gyre_targets FILE_SET HEADERS)
 
+# gyre.hpp includes only rooms that are installed.
+if(gyre_rooms_left_out)
+  file(READ "${PROJECT_SOURCE_DIR}/gyre/gyre.hpp" gyre_umbrella)
+  foreach(room IN ITEMS io net tls http runtime)
+    if(NOT room IN_LIST gyre_rooms)
+      string(REGEX REPLACE "#include <gyre/${room}/[^\n]*\n" "" gyre_umbrella "${gyre_umbrella}")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/installed/gyre.hpp" CONTENT "${gyre_umbrella}" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/installed/gyre.hpp"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/gyre")
+endif()
+
 foreach(header IN LISTS gyre_optional_headers)
   cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE relative)
   cmake_path(GET relative PARENT_PATH folder)
@@ -31,29 +44,43 @@ install(FILES "${PROJECT_BINARY_DIR}/installed/$<CONFIG>/build_options.hpp"
 
 install(EXPORT gyre_targets
   NAMESPACE gyre:: FILE gyreTargets.cmake DESTINATION "${gyre_cmake_dir}")
+
+# The libraries and packages of each room, and of the rooms that it depends on. A static library must
+# precede the libraries that it uses, so the rooms are listed from the last to the first.
 list(JOIN gyre_rooms ", " gyre_room_names)
+set(gyre_needs "")
+foreach(room IN LISTS gyre_rooms)
+  get_target_property(depends gyre_${room} GYRE_DEPENDS)
+  get_target_property(packages_of_${room} gyre_${room} GYRE_PACKAGES)
+  set(rooms_of_${room} ${room})
+  foreach(other IN LISTS depends)
+    list(APPEND rooms_of_${room} ${rooms_of_${other}})
+    list(APPEND packages_of_${room} ${packages_of_${other}})
+  endforeach()
+  list(REMOVE_DUPLICATES rooms_of_${room})
+  list(REMOVE_DUPLICATES packages_of_${room})
+  string(APPEND gyre_needs "set(gyre_packages_of_${room} ${packages_of_${room}})\n")
+endforeach()
+foreach(replacement IN LISTS gyre_replacements)
+  string(APPEND gyre_needs "set(gyre_packages_of_${replacement} ${packages_of_testing})\n")
+endforeach()
+
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/gyreConfig.cmake.in" "${PROJECT_BINARY_DIR}/gyreConfig.cmake"
   INSTALL_DESTINATION "${gyre_cmake_dir}")
+# As the ABI: see gyre_soversion.
+set(gyre_compatible SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(gyre_compatible SameMinorVersion)
+endif()
 write_basic_package_version_file(
-  "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake" COMPATIBILITY ${gyre_compatible})
 install(
   FILES "${PROJECT_BINARY_DIR}/gyreConfig.cmake" "${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake"
+    "${CMAKE_CURRENT_LIST_DIR}/gyre_packages.cmake"
   DESTINATION "${gyre_cmake_dir}")
 
-# A static library must precede the libraries that it uses, so the rooms are listed from the last to
-# the first.
-get_property(gyre_engines GLOBAL PROPERTY GYRE_ENGINES)
-set(gyre_pc_libraries "")
-foreach(room IN LISTS gyre_rooms)
-  if(room STREQUAL "testing" OR room IN_LIST gyre_engines)
-    continue()  # has a file of its own
-  endif()
-  get_target_property(type gyre_${room} TYPE)
-  if(NOT type STREQUAL "INTERFACE_LIBRARY")
-    string(PREPEND gyre_pc_libraries " -lgyre_${room}")
-  endif()
-endforeach()
+# The pkg-config files: gyre.pc for gyre::gyre, gyre-ROOM.pc for each room.
 set(gyre_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE gyre_pc_prefix)
@@ -66,28 +93,53 @@ foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
     set(${variable} "\${prefix}/${CMAKE_INSTALL_${dir}}")
   endif()
 endforeach()
-set(gyre_pc_nghttp2 "")
-if(gyre_has_nghttp2)
-  set(gyre_pc_nghttp2 ", libnghttp2 >= 1.52")
-endif()
-foreach(package IN ITEMS gyre gyre-testing)
-  configure_file("${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in" "${PROJECT_BINARY_DIR}/${package}.pc"
-    @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/${package}.pc" DESTINATION "${gyre_pc_dir}")
-endforeach()
 
-# gyre-NAME.pc for each engine. `engines`, which they share, is part of each of them.
-list(REMOVE_ITEM gyre_engines engines)
-foreach(engine IN LISTS gyre_engines)
-  set(gyre_pc_engine ${engine})
-  set(gyre_pc_requires "gyre = ${PROJECT_VERSION}")
-  get_target_property(depends gyre_${engine} GYRE_DEPENDS)
-  foreach(other IN LISTS depends)
-    if(other IN_LIST gyre_engines)
-      string(APPEND gyre_pc_requires ", gyre-${other} = ${PROJECT_VERSION}")
+# gyre_install_pc(NAME DESCRIPTION ROOMS room… [LIBRARIES library…])
+#
+# Installs NAME.pc, which links the libraries of ROOMS, those that they need, and before these
+# LIBRARIES.
+function(gyre_install_pc name description)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ROOMS;LIBRARIES")
+  set(used "")
+  set(packages "")
+  foreach(room IN LISTS arg_ROOMS)
+    list(APPEND used ${rooms_of_${room}})
+    list(APPEND packages ${packages_of_${room}})
+  endforeach()
+  set(gyre_pc_libraries "")
+  foreach(room IN LISTS gyre_rooms)
+    get_target_property(type gyre_${room} TYPE)
+    if(room IN_LIST used AND NOT type STREQUAL "INTERFACE_LIBRARY")
+      string(PREPEND gyre_pc_libraries " -lgyre_${room}")
     endif()
   endforeach()
-  configure_file("${CMAKE_CURRENT_LIST_DIR}/gyre-engine.pc.in"
-    "${PROJECT_BINARY_DIR}/gyre-${engine}.pc" @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/gyre-${engine}.pc" DESTINATION "${gyre_pc_dir}")
+  list(REVERSE arg_LIBRARIES)
+  foreach(library IN LISTS arg_LIBRARIES)
+    string(PREPEND gyre_pc_libraries " -l${library}")
+  endforeach()
+  set(modules "")
+  foreach(package IN LISTS gyre_packages)
+    if(package IN_LIST packages)
+      list(APPEND modules ${gyre_modules_${package}})
+    endif()
+  endforeach()
+  list(JOIN modules ", " gyre_pc_requires)
+  set(gyre_pc_name ${name})
+  set(gyre_pc_description "${description}")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/gyre.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${gyre_pc_dir}")
+endfunction()
+
+get_property(gyre_engines GLOBAL PROPERTY GYRE_ENGINES)
+foreach(room IN LISTS gyre_rooms)
+  if(NOT room STREQUAL "testing")
+    gyre_install_pc(gyre-${room} "the room ${room} of gyre" ROOMS ${room})
+  endif()
 endforeach()
+if("testing" IN_LIST gyre_rooms)
+  gyre_install_pc(gyre-testing "tools for tests of programs that use gyre" ROOMS testing
+    LIBRARIES gyre_testing_allocations gyre_testing_faults)
+endif()
+set(gyre_common_rooms ${gyre_rooms})
+list(REMOVE_ITEM gyre_common_rooms testing ${gyre_engines})
+gyre_install_pc(gyre "${PROJECT_DESCRIPTION}" ROOMS ${gyre_common_rooms})

@@ -4,6 +4,12 @@
 
 set(gyre_symbols "${CMAKE_CURRENT_LIST_DIR}/gyre_symbols.map")
 
+# Before 1.0 each minor version may change the ABI, afterwards each major one: docs/versions.md.
+set(gyre_soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  string(APPEND gyre_soversion .${PROJECT_VERSION_MINOR})
+endif()
+
 # gyre_set_linkage(TARGET): for a library of a room.
 function(gyre_set_linkage target)
   if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
@@ -20,7 +26,7 @@ function(gyre_set_linkage target)
     target_link_options(${target} PRIVATE "LINKER:--version-script=${gyre_symbols}" "LINKER:-z,nodelete")
     set_target_properties(${target} PROPERTIES
       VERSION ${PROJECT_VERSION}
-      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+      SOVERSION ${gyre_soversion}
       LINK_DEPENDS "${gyre_symbols}"
       INSTALL_RPATH "$ORIGIN")
   endif()

@@ -56,8 +56,12 @@ function(gyre_add_room name)
   set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
   if(CMAKE_CURRENT_SOURCE_DIR MATCHES "/gyre/engines(/|$)")
     set_property(GLOBAL APPEND PROPERTY GYRE_ENGINES ${name})
-    set_target_properties(${target} PROPERTIES GYRE_DEPENDS "${depends}")
   endif()
+  set(packages ${arg_LIBS})
+  list(FILTER packages INCLUDE REGEX "^PkgConfig::")
+  list(TRANSFORM packages REPLACE "^PkgConfig::" "")
+  set_target_properties(${target} PROPERTIES
+    GYRE_DEPENDS "${depends}" GYRE_PACKAGES "${packages}")
 endfunction()
 
 # gyre_allow_unity(TARGET): for sources that are compiled together. GCC treats the included sources

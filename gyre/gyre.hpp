@@ -26,6 +26,7 @@
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/timer_wheel.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/base/version.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/executor_watchdog.hpp>
 #include <gyre/exec/fd_watch.hpp>

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <vector>
 
 namespace base_test {
@@ -102,6 +103,15 @@ TEST(BaseExamples, OperationRunsOncePerPost) {
   loop.post([&] { loop.stop(); });
   loop.run();
   EXPECT_EQ(greetings, 1);
+}
+
+// gyre/base/version.hpp
+TEST(BaseExamples, VersionIsKnownBeforeAndAfterLinking) {
+#if GYRE_VERSION < 100  // 0.1.0
+#error "this program needs gyre 0.1"
+#endif
+  const std::string_view installed = gyre::library_version();  // "0.1.0"
+  EXPECT_EQ(installed, GYRE_VERSION_STRING);
 }
 
 }  // namespace

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that gyre's shared libraries under FOLDER export the functions of gyre, and nothing else.
+# Checks that gyre's shared libraries under FOLDER export the functions of gyre, and nothing else, and
+# that their sonames end in SOVERSION.
 #
-#   exports.sh FOLDER
+#   exports.sh FOLDER SOVERSION
 set -euo pipefail
 
 count=0
 while IFS= read -r library; do
   ((++count))
+  if ! readelf --dynamic --wide "$library" | grep --quiet --fixed-strings \
+    "soname: [${library##*/}.$2]"; then
+    echo "$library has another soname than ${library##*/}.$2" >&2
+    exit 1
+  fi
   exported=$(nm --dynamic --defined-only --format=posix "$library" | cut --delimiter=' ' --fields=1)
   if [[ -z $exported ]]; then
     echo "$library exports nothing" >&2

@@ -28,6 +28,17 @@ read -ra libs <<<"$("$pkg_config" --libs gyre-redis gyre-nats gyre-work)"
   "${libs[@]}"
 "$output/consumer_of_engines"
 
+# A room brings its own libraries, and no others.
+if [[ -n $("$pkg_config" --print-requires gyre-pool) ]]; then
+  echo "gyre-pool needs other packages" >&2
+  exit 1
+fi
+libs=" $("$pkg_config" --libs gyre-net) "
+if [[ $libs != *" -lgyre_net -lgyre_io "*" -lcares "* || $libs == *" -lssl "* ]]; then
+  echo "gyre-net does not bring just its own libraries: $libs" >&2
+  exit 1
+fi
+
 if grep --extended-regexp 'boost/|concurrentqueue/' "$output/consumer.d"; then
   echo "gyre.hpp includes an optional dependency" >&2
   exit 1
