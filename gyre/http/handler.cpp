@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -33,8 +34,9 @@ task<response> handler::operator()(request& request) {
 }
 
 task<response> next_handler::operator()(request& request) const {
-  if (rest_.empty()) return (*last_)(request);
-  return (*rest_.front())(request, next_handler(rest_.subspan(1), *last_));
+  if (rest_count_ == 0) return (*last_)(request);
+  const std::span after_first(rest_ + 1, rest_count_ - 1);
+  return (*rest_[0])(request, next_handler(after_first, *last_));
 }
 
 task<response> next_handler::respond(request& request) const {

@@ -20,6 +20,9 @@
 #include <gyre/task/task.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <exception>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -118,9 +121,11 @@ class next_handler {
   friend detail::exchange;
   using function = move_only_function<task<response>(request&, next_handler)>;
   next_handler(std::span<function* const> rest, handler& last) noexcept
-      : rest_(rest), last_(&last) {}
+      : rest_(rest.data()), rest_count_(rest.size()), last_(&last) {}
 
-  std::span<function* const> rest_;
+  // No std::span as a member: since libstdc++ 13 its class needs complete types of parameters.
+  function* const* rest_;
+  std::size_t rest_count_;
   handler* last_;
 };
 

@@ -58,7 +58,7 @@ class basic_blocking_queue {
 class blocking_executor final : public executor {
  public:
   blocking_executor() noexcept;
-  virtual ~blocking_executor();
+  ~blocking_executor();
 
   void post(operation& op) noexcept override { queue_.push(op); }
   bool running_here() const noexcept override;
