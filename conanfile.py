@@ -117,6 +117,7 @@ class GyreConan(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
         for option in ("TESTS", "LAB", "EXAMPLES"):
             toolchain.cache_variables[f"GYRE_BUILD_{option}"] = False
         toolchain.cache_variables["GYRE_INSTALL"] = True

@@ -23,6 +23,7 @@ class GyreTestConan(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
         toolchain.cache_variables["HELLO_LOOP"] = self._has("io")
         toolchain.cache_variables["HELLO_HTTP"] = self._has("http")
         toolchain.generate()
@@ -35,7 +36,7 @@ class GyreTestConan(ConanFile):
     def test(self):
         if not can_run(self):
             return
-        folder = Path(self.cpp.build.bindir)
+        folder = Path(self.build_folder, self.cpp.build.bindir)
         programs = [folder / "hello_coroutine"]
         if self._has("io"):
             programs.append(folder / "hello_task")
