@@ -16,8 +16,8 @@ CMD ["bash"]
 
 FROM debian:12 AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends \
-      cmake g++ libbrotli-dev libc-ares-dev liburing-dev libssl-dev libzstd-dev ninja-build \
-      nlohmann-json3-dev pkg-config zlib1g-dev && \
+      cmake g++ libbrotli-dev libc-ares-dev libnghttp2-dev liburing-dev libssl-dev libzstd-dev \
+      ninja-build nlohmann-json3-dev pkg-config zlib1g-dev && \
     rm -rf /var/lib/apt/lists/*
 WORKDIR /gyre
 COPY CMakeLists.txt LICENSE ./
@@ -31,7 +31,7 @@ RUN g++ -std=c++23 -O2 examples/hello_http.cpp $(pkg-config --cflags --libs gyre
 
 FROM debian:12-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends \
-      libbrotli1 libc-ares2 liburing2 libssl3 libzstd1 zlib1g && \
+      libbrotli1 libc-ares2 libnghttp2-14 liburing2 libssl3 libzstd1 zlib1g && \
     rm -rf /var/lib/apt/lists/* && useradd --system gyre
 COPY --from=build /gyre/hello_http /usr/local/bin/hello_http
 USER gyre

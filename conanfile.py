@@ -21,14 +21,19 @@ from conan.tools.scm import Version
 # Each room with the rooms that it links, and with the packages of others.
 ROOMS = {
     "base": ([], []),
-    "task": (["base"], []),
+    "trace": (["base"], []),
+    "task": (["trace"], []),
     "sync": (["task"], []),
-    "exec": (["sync"], []),
+    "metrics": (["sync"], []),
+    "exec": (["metrics"], []),
     "pool": (["exec"], []),
     "io": (["pool"], ["liburing::liburing"]),
     "net": (["io"], ["c-ares::c-ares"]),
     "tls": (["net"], ["openssl::openssl"]),
-    "http": (["tls"], ["zlib::zlib", "brotli::brotli", "zstd::zstd"]),
+    "http": (
+        ["tls"],
+        ["zlib::zlib", "brotli::brotli", "zstd::zstd", "libnghttp2::libnghttp2"],
+    ),
     "runtime": (["io"], []),
     "engines": (["tls"], []),
     "redis": (["engines"], ["openssl::openssl"]),
@@ -39,6 +44,8 @@ ROOMS = {
     "testing_allocations": (["base"], []),
     "testing_faults": (["base"], ["liburing::liburing"]),
 }
+# The rooms that each package has.
+ALWAYS = ("base", "trace", "task", "sync", "metrics", "exec", "pool")
 # The options: rooms that can be left out, each with the room that it needs.
 NEEDS = {
     "io": None,
@@ -100,6 +107,7 @@ class GyreConan(ConanFile):
             self.requires("zlib/[>=1.2.11 <2]")
             self.requires("brotli/[>=1.0.9 <2]")
             self.requires("zstd/[>=1.4.8 <2]")
+            self.requires("libnghttp2/[>=1.52 <2]")
         if self.options.get_safe("nats"):
             self.requires("nlohmann_json/[>=3.11 <4]", visible=False)
 
@@ -164,12 +172,12 @@ class GyreConan(ConanFile):
         everything.set_property("cmake_target_name", "gyre::gyre")
         everything.set_property("pkg_config_name", "gyre")
         everything.libs = []
-        common = ("base", "task", "sync", "exec", "pool", "io", "net", "tls", "http", "runtime")
+        common = (*ALWAYS, "io", "net", "tls", "http", "runtime")
         everything.requires = [room for room in rooms if room in common]
 
     def _has(self, room):
         """Whether this package has the room."""
-        if room in ("base", "task", "sync", "exec", "pool"):
+        if room in ALWAYS:
             return True
         if room == "runtime":
             room = "io"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds the dependencies of gyre: the required ones (threads; for the rooms that are built c-ares,
 # liburing, zlib, Brotli, Zstandard and OpenSSL, as PkgConfig::libcares, liburing, zlib, brotli, zstd
-# and openssl) and the optional ones. An optional dependency that is found becomes an imported target gyre_deps::NAME;
-# targets that list a missing gyre_deps::NAME are skipped with one status line.
+# and openssl) and the optional ones. An optional dependency that is found becomes an imported
+# target gyre_deps::NAME; targets that list a missing gyre_deps::NAME are skipped with one status
+# line.
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
 #   gyre_deps::asio             the same headers, ready for boost::asio

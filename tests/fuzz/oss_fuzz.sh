@@ -8,8 +8,8 @@
 # The environment has the compilers CC and CXX with the flags CFLAGS and CXXFLAGS, which choose the
 # sanitizer; LIB_FUZZING_ENGINE, which is linked; and OUT, the folder of the results. WORK is for the
 # build tree. In a Debian or Ubuntu image, these packages are needed: cmake ninja-build pkg-config
-# libbrotli-dev libc-ares-dev libgmock-dev libgtest-dev liburing-dev libssl-dev libzstd-dev
-# nlohmann-json3-dev python3 zlib1g-dev.
+# libbrotli-dev libc-ares-dev libgmock-dev libgtest-dev libnghttp2-dev liburing-dev libssl-dev
+# libzstd-dev nlohmann-json3-dev python3 zlib1g-dev.
 set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=${WORK:-$source/build}/oss_fuzz

@@ -18,7 +18,7 @@ endfunction()
 run("${CMAKE_COMMAND}" -S "${GYRE_SOURCE_DIR}" -B "${build}" ${common} -DGYRE_WITH_IO=OFF
   "-DCMAKE_CXX_FLAGS_RELEASE=${FLAGS}" "-DGYRE_WARNINGS_AS_ERRORS=${WARNINGS_AS_ERRORS}")
 run("${CMAKE_COMMAND}" --build "${build}" --target gyre_task)
-foreach(room IN ITEMS sync exec pool)
+foreach(room IN ITEMS sync metrics exec pool)
   file(WRITE "${build}/gyre/${room}/libgyre_${room}.a" "!<arch>\n")
 endforeach()
 run("${CMAKE_COMMAND}" --install "${build}" --prefix "${prefix}")
@@ -33,7 +33,7 @@ execute_process(
     ${common} "-DCMAKE_PREFIX_PATH=${prefix}" "-DCOMPONENTS=task;http"
   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors)
 string(REGEX REPLACE "[ \n]+" " " errors "${errors}")
-if(status EQUAL 0 OR NOT errors MATCHES "built without the room http; it has: base, task, sync")
+if(status EQUAL 0 OR NOT errors MATCHES "built without the room http; it has: base, trace, task, sync")
   message(FATAL_ERROR "a room that was left out is not refused with the reason: ${errors}")
 endif()
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "packaging/vcpkg"))
 
 import check_manifest  # noqa: E402
 
-ALWAYS = {"base", "task", "sync", "exec", "pool"}
+ALWAYS = {"base", "trace", "task", "sync", "metrics", "exec", "pool"}
 MANIFEST = "packaging/vcpkg/ports/gyre/vcpkg.json"
 CONAN_PACKAGES = {
     "liburing": ["liburing::liburing"],
@@ -27,6 +27,7 @@ CONAN_PACKAGES = {
     "zlib": ["zlib::zlib"],
     "brotli": ["brotli::brotli"],
     "zstd": ["zstd::zstd"],
+    "nghttp2": ["libnghttp2::libnghttp2"],
 }
 
 
@@ -53,9 +54,14 @@ def cmake_rooms() -> dict[str, tuple[set[str], set[str]]]:
     """Each room with the rooms and the packages that gyre_add_room() names."""
     rooms = {}
     for path in (ROOT / "gyre").glob("**/CMakeLists.txt"):
-        for call in re.finditer(r"gyre_add_room\((\w+)([^)]*)\)", path.read_text()):
+        text = path.read_text()
+        optional = dict(re.findall(r"set\((\w+) PkgConfig::(\w+)\)", text))
+        for call in re.finditer(r"gyre_add_room\((\w+)([^)]*)\)", text):
             depends = re.search(r"DEPENDS([\sa-z]*)", call[2])
             packages = set(re.findall(r"PkgConfig::(\w+)", call[2]))
+            packages |= {
+                package for name, package in optional.items() if f"${{{name}}}" in call[2]
+            }
             rooms[call[1]] = (set(depends[1].split()) if depends else set(), packages)
     return rooms
 
