@@ -199,14 +199,17 @@ class Http2WebSocket : public http2_server_fixture {
   void SetUp() override {
     make();
     on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
-    on->get("/echo", [this](request& from) {
+    gyre::http::websocket_options options;
+    options.subprotocols = {"chat"};
+    options.compression.enabled = true;
+    on->get("/echo", [this, options](request& from) {
       return gyre::http::accept_websocket(
           from,
           [this](websocket& socket) -> task<> {
             while (auto message = co_await socket.receive()) co_await socket.send(*message);
             ++closed;
           },
-          {.subprotocols = {"chat"}, .compression = {.enabled = true}});
+          options);
     });
     on->get("/fails", [](request& from) {
       return gyre::http::accept_websocket(from, [](websocket&) -> task<> {
