@@ -125,6 +125,9 @@ TEST(MetricsExamples, ARegistryHasObjects) {
     EXPECT_TRUE(page.text().contains("gyre_executor_up{name=\"network\"} 1\n"));
   };
   gyre::sync_wait(loop, show());
+}
+
+TEST(MetricsExamples, ARegistrationRemovesItsObject) {
   gyre::metrics::registry metrics;
   {
     // gyre/metrics/registration.hpp
