@@ -31,10 +31,10 @@ struct http2_options {
   /// text. Further requests are refused with REFUSED_STREAM. A single request may have a longer
   /// head, up to server_limits.
   std::size_t head_memory = std::size_t{256} << 10;
-  /// Bytes of request bodies that are read as a whole, for all requests of the connection. From
-  /// half of it on, only the oldest incomplete request may send more, except what the windows allow
-  /// already. If more comes, the newest incomplete request is refused with REFUSED_STREAM. A single
-  /// request may have a longer body.
+  /// Bytes of request bodies that are read as a whole, for all requests of the connection. Each may
+  /// send 8 KiB at once, and more as far as this memory is free; the oldest may always send more. A
+  /// single request may have a longer body. A client that ignores the windows and sends more than
+  /// three times as much has its newest incomplete requests refused with REFUSED_STREAM.
   std::size_t body_memory = std::size_t{256} << 10;
   /// Bytes of responses that wait to be sent. While more wait, the handlers of further requests are
   /// not called; while twice as much waits, those that write streamed bodies wait. A single

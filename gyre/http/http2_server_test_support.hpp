@@ -15,8 +15,11 @@ namespace gyre::http::test {
 
 /// A client of HTTP/2, whose frames the test writes.
 struct http2_client {
-  explicit http2_client(const gyre::net::endpoint& server) : socket(server) {
-    socket.send(client_hello() + frame(settings_frame, ack, 0));
+  /// Acknowledges the SETTINGS of the server, which come soon.
+  explicit http2_client(const gyre::net::endpoint& server)
+      : http2_client(server, client_hello() + frame(settings_frame, ack, 0)) {}
+  http2_client(const gyre::net::endpoint& server, std::string_view beginning) : socket(server) {
+    socket.send(beginning);
   }
   void send(std::string_view bytes) const { socket.send(bytes); }
 

@@ -180,10 +180,10 @@ TEST_F(Http2Hostile, ResetsOfRunningHandlersHoldLittle) {
 }
 
 TEST_F(Http2Hostile, ResetsThatTheServerMustSendEndTheConnection) {
-  // A window update of zero makes the server reset the stream (CVE-2025-8671).
+  // A window that is too large makes the server reset the stream (CVE-2025-8671).
   std::string bytes;
   for (std::uint32_t stream = 1; stream < 2000; stream += 2) {
-    bytes += request_frame(stream, "GET", "/slow") + window_update(stream, 0);
+    bytes += request_frame(stream, "GET", "/slow") + window_update(stream, 0x7fffffff);
   }
   EXPECT_LT(peak_of(bytes), mib / 4);
   EXPECT_EQ(on->metrics().http2.floods, 1u);

@@ -13,10 +13,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -160,7 +163,7 @@ TEST_F(Http2Server, StreamsABodyWithBackPressureForEachStream) {
   from.send(request_frame(1, "POST", "/slow", 0));
   for (int i = 0; i < 4; ++i) from.send(frame(data_frame, 0, 1, std::string(16'384, 'x')));
   from.send(request_frame(3, "GET", "/"));
-  EXPECT_THAT(wait_for(from, "DATA 3"), Not(HasSubstr("WINDOW_UPDATE 1")));
+  EXPECT_THAT(wait_for(from, "DATA 3"), Not(HasSubstr("WINDOW_UPDATE 1 65536")));
   EXPECT_EQ(taken, 0u);
   go_on->set_value();
   wait_for(from, "WINDOW_UPDATE 1 65536");
@@ -435,10 +438,52 @@ TEST_F(Http2Server, AnIdleConnectionEnds) {
   EXPECT_THAT(wait_for(from, "GOAWAY"), HasSubstr("GOAWAY last 1 error 0\n"));
 }
 
-TEST_F(Http2Server, UploadsBesideEachOtherGoOnOneAfterTheOther) {
-  server_options options;
-  options.http2.body_memory = 400'000;
-  make(options);
+/// Sends a body on each of several streams, in turn, as far as the windows allow.
+class uploader {
+ public:
+  uploader(client& from, int count, std::size_t size, std::size_t first_window) : from_(&from) {
+    for (int i = 0; i < count; ++i) {
+      const auto stream = static_cast<std::uint32_t>(2 * i + 1);
+      uploads_[stream] = {.rest = size, .window = first_window};
+      from.send(request_frame(stream, "POST", "/", 0));
+    }
+  }
+  /// Sends a frame on each stream, and reads what the server has granted, and answered.
+  bool advance() {
+    for (auto& [stream, each] : uploads_) {
+      const std::size_t count = std::min({each.rest, each.window, window_, std::size_t{16'384}});
+      if (count == 0) continue;
+      each.rest -= count;
+      each.window -= count;
+      window_ -= count;
+      from_->send(
+          frame(data_frame, each.rest == 0 ? end_stream : 0, stream, std::string(count, 'x')));
+    }
+    from_->socket.receive();
+    for (const received_frame& each : take_frames(from_->socket.text)) {
+      from_->frames += from_->printer.print(each);
+      if (each.type == headers_frame) ++responses;
+      if (each.type != window_frame) continue;
+      (each.stream == 0 ? window_ : uploads_[each.stream].window) += number_in(each.payload);
+    }
+    return responses == uploads_.size();
+  }
+
+  std::size_t responses = 0;
+
+ private:
+  struct upload {
+    std::size_t rest = 0;
+    std::size_t window = 0;
+  };
+
+  client* from_;
+  std::map<std::uint32_t, upload> uploads_;
+  std::size_t window_ = 65'535;
+};
+
+TEST_F(Http2Server, ManyUploadsBesideEachOtherSucceedInLittleMemory) {
+  make();
   std::size_t received = 0;
   on->post("/", [&](request& from) {
     received += from.body().size();
@@ -446,34 +491,59 @@ TEST_F(Http2Server, UploadsBesideEachOtherGoOnOneAfterTheOther) {
   });
   on->start();
   client from = connect_http2();
-  // Each of the ten may send 64 KiB at once, and the first the rest.
-  constexpr int count = 5;
-  for (int i = 0; i < count; ++i) {
-    const auto stream = static_cast<std::uint32_t>(2 * i + 1);
-    from.send(request_frame(stream, "POST", "/", 0));
-    for (int j = 0; j < 4; ++j) from.send(frame(data_frame, 0, stream, std::string(16'384, 'x')));
-    virtual_time.settle();
-  }
-  for (int i = 0; i < count; ++i) {
-    const auto stream = static_cast<std::uint32_t>(2 * i + 1);
-    wait_for(from, "WINDOW_UPDATE " + std::to_string(stream) + ' ');
-    from.send(frame(data_frame, end_stream, stream, std::string(16'384, 'x')));
-    wait_for(from, "HEADERS " + std::to_string(stream));
-  }
-  EXPECT_EQ(received, count * 5u * 16'384);
+  uploader uploads(from, 100, 100'000, 8192);
+  std::size_t peak = 0;
+  virtual_time.turn_until([&] {
+    peak = std::max(peak, on->metrics().http2.memory);
+    return uploads.advance() || from.socket.ended;
+  });
+  EXPECT_EQ(received, 10'000'000u);
   EXPECT_EQ(on->metrics().http2.refused_streams, 0u);
+  EXPECT_LT(peak, std::size_t{1} << 20);
+}
+
+TEST_F(Http2Server, AnUploadThatBeginsBeforeTheSettingsAreKnownGoesOn) {
+  make();
+  on->post("/", [&](request& from) { return response::text(std::to_string(from.body().size())); });
+  on->start();
+  peer early(on->local_endpoint());
+  early.send(client_hello() + request_frame(1, "POST", "/", 0));
+  for (int i = 0; i < 3; ++i) early.send(frame(data_frame, 0, 1, std::string(10'000, 'x')));
+  virtual_time.settle();
+  early.send(frame(settings_frame, ack, 0));
+  // The client has sent 30,000 bytes, and may send 8192 by the SETTINGS.
+  std::int64_t window = 8192 - 30'000;
+  virtual_time.turn_until([&] {
+    early.receive();
+    for (const received_frame& each : take_frames(early.text)) {
+      if (each.type == window_frame && each.stream == 1) window += number_in(each.payload);
+    }
+    return window >= 1000 || early.ended;
+  });
+  early.send(frame(data_frame, end_stream, 1, std::string(1000, 'x')));
+  std::string body;
+  virtual_time.turn_until([&] {
+    early.receive();
+    for (const received_frame& each : take_frames(early.text)) {
+      if (each.type == data_frame) body += each.payload;
+    }
+    return !body.empty() || early.ended;
+  });
+  EXPECT_EQ(body, "31000");
 }
 
 TEST_F(Http2Server, MoreBodiesThanTheMemoryAreRefused) {
   server_options options;
-  options.http2.body_memory = 100'000;
+  options.http2.max_streams = 2;
+  options.http2.body_memory = 30'000;
   make(options);
   on->post("/", [](request&) { return status::no_content; });
   on->start();
-  client from = connect_http2();
+  // A client that does not acknowledge SETTINGS keeps its windows of 64 KiB.
+  client from(on->local_endpoint(), client_hello());
   for (const std::uint32_t stream : {1U, 3U}) {
     from.send(request_frame(stream, "POST", "/", 0));
-    for (int j = 0; j < 4; ++j) from.send(frame(data_frame, 0, stream, std::string(16'384, 'x')));
+    for (int j = 0; j < 3; ++j) from.send(frame(data_frame, 0, stream, std::string(16'384, 'x')));
   }
   EXPECT_THAT(wait_for(from, "RST_STREAM"), HasSubstr("RST_STREAM 3 7\n"));
   from.send(frame(data_frame, end_stream, 1, "x"));

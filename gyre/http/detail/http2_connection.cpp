@@ -132,9 +132,9 @@ void http2_connection::handle(const http2_event& event) {
 
 void http2_connection::begin_request(const http2_event& event) {
   if (is_closing_) return;
-  const std::size_t cost = session_.head().cost();
-  if (stream_count_ + detached_->count >= core_->options.http2.max_streams ||
-      !has_room_for_head(cost)) {
+  const bool has_room =
+      has_room_for_head(session_.head().cost()) && (event.is_end || has_room_for_body());
+  if (stream_count_ + detached_->count >= core_->options.http2.max_streams || !has_room) {
     shard_.counts.refused_streams.add(1);
     return session_.reset(event.stream, http2_error::refused_stream);
   }
@@ -201,6 +201,12 @@ bool http2_connection::has_room_for_head(std::size_t cost) const noexcept {
   return held == 0 || held + cost <= max;
 }
 
+// Whether a request with a body may come. The client may send its beginning at once.
+bool http2_connection::has_room_for_body() const noexcept {
+  const std::size_t max = core_->options.http2.body_memory / parts_under_pressure;
+  return reserved_bodies_ <= max || !core_->is_short_of_http2_memory();
+}
+
 // Whether the memory of the server allows no more of bodies; then they are granted later.
 bool http2_connection::holds_back_bodies() noexcept {
   if (!core_->has_no_http2_memory()) return false;
@@ -216,38 +222,42 @@ bool http2_connection::is_oldest_receiving(const http2_stream& stream) noexcept 
   return false;
 }
 
-bool http2_connection::hold_body(const http2_stream& stream, std::size_t count) {
-  const std::size_t limit = core_->options.http2.body_memory;
-  const std::size_t max_held = core_->is_short_of_http2_memory() ? limit / 4 : limit;
+void http2_connection::hold_body(std::size_t count) {
   held_bodies_ += count;
-  if (held_bodies_ > max_held) {
-    http2_stream* newest = nullptr;
-    for (http2_stream& each : streams_) {
-      if (each.current_state() == http2_stream::state::receiving) newest = &each;
-    }
-    if (newest != nullptr && !is_oldest_receiving(*newest)) {
-      shard_.counts.refused_streams.add(1);
-      newest->reset(http2_error::refused_stream);
-    }
+  // A client that has not acknowledged the server's SETTINGS, or never does, has larger windows.
+  const http2_options& options = core_->options.http2;
+  const std::size_t max_held =
+      std::max(3 * options.body_memory,
+               std::size_t{options.max_streams} * http2_session::max_initial_window);
+  if (held_bodies_ <= max_held) return;
+  http2_stream* newest = nullptr;
+  for (http2_stream& each : streams_) {
+    if (each.current_state() == http2_stream::state::receiving) newest = &each;
   }
-  if (holds_back_bodies()) return false;
-  return held_bodies_ <= max_held / 2 || is_oldest_receiving(stream);
+  if (newest == nullptr || is_oldest_receiving(*newest)) return;
+  shard_.counts.refused_streams.add(1);
+  newest->reset(http2_error::refused_stream);
 }
 
-void http2_connection::release_body(std::size_t count) noexcept {
-  held_bodies_ -= count;
+bool http2_connection::try_reserve_body(const http2_stream& stream, std::size_t count) noexcept {
+  if (holds_back_bodies()) return false;
+  const std::size_t limit = core_->options.http2.body_memory;
+  const std::size_t max_reserved = core_->is_short_of_http2_memory() ? limit / 4 : limit;
+  if (reserved_bodies_ + count > max_reserved && !is_oldest_receiving(stream)) return false;
+  reserved_bodies_ += count;
+  return true;
+}
+
+void http2_connection::unreserve_body(std::size_t count) noexcept {
+  reserved_bodies_ -= count;
   must_grant_ = true;
   schedule_flush();
 }
 
 void http2_connection::grant_bodies() {
-  if (!std::exchange(must_grant_, false) || holds_back_bodies()) return;
-  const bool may_all = held_bodies_ <= core_->options.http2.body_memory / 2;
-  for (http2_stream& each : streams_) {
-    if (each.current_state() != http2_stream::state::receiving) continue;
-    each.grant();
-    if (!may_all) return;
-  }
+  const bool has_acknowledged = session_.take_acknowledgement();
+  if (!std::exchange(must_grant_, false) && !has_acknowledged) return;
+  for (http2_stream& each : streams_) each.enlarge_window();
 }
 
 // --- Output ---

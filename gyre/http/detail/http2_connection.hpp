@@ -61,9 +61,14 @@ class http2_connection final : public gyre::detail::slab_object,
   [[nodiscard]] std::shared_ptr<server_core> keep_slot(std::size_t bytes) const;
   /// Sends frames at the end of this turn, or of the loop's current work.
   void schedule_flush() noexcept;
-  /// Counts bytes of whole bodies in memory. Returns whether the stream may get credit.
-  [[nodiscard]] bool hold_body(const http2_stream& stream, std::size_t count);
-  void release_body(std::size_t count) noexcept;
+  /// Counts bytes of whole bodies in memory. May reset the newest incomplete request.
+  void hold_body(std::size_t count);
+  void release_body(std::size_t count) noexcept { held_bodies_ -= count; }
+  /// Reserves memory for bytes of a whole body that the client may send at any time.
+  void reserve_body(std::size_t count) noexcept { reserved_bodies_ += count; }
+  /// Reserves the memory if there is enough, or if the request is the oldest incomplete one.
+  [[nodiscard]] bool try_reserve_body(const http2_stream& stream, std::size_t count) noexcept;
+  void unreserve_body(std::size_t count) noexcept;
   /// Counts the head of a request in progress.
   void add_head(std::size_t cost) noexcept { held_heads_ += cost; }
   void remove_head(std::size_t cost) noexcept { held_heads_ -= cost; }
@@ -100,6 +105,7 @@ class http2_connection final : public gyre::detail::slab_object,
   void expire(steady_time time);
   bool is_oldest_receiving(const http2_stream& stream) noexcept;
   bool has_room_for_head(std::size_t cost) const noexcept;
+  bool has_room_for_body() const noexcept;
   void wake_writers();
   std::size_t memory() const noexcept;
   void update_memory();
@@ -120,8 +126,9 @@ class http2_connection final : public gyre::detail::slab_object,
   http2_session session_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;
-  std::size_t waiting_output_ = 0;  // bytes of responses
-  std::size_t held_bodies_ = 0;     // bytes of bodies that are read as a whole
+  std::size_t waiting_output_ = 0;   // bytes of responses
+  std::size_t held_bodies_ = 0;      // bytes of bodies that are read as a whole
+  std::size_t reserved_bodies_ = 0;  // those, and the bytes that clients may send
   std::size_t held_heads_ = 0;
   std::size_t input_ = 0;           // bytes of streamed bodies
   std::size_t counted_memory_ = 0;  // in server_core::http2_memory

@@ -176,6 +176,10 @@ struct http2_session::callbacks {
   static int note_frame(nghttp2_session* library, const nghttp2_frame* frame, void* user) noexcept {
     http2_session& session = self(user);
     return guard([&] {
+      if (frame->hd.type == NGHTTP2_SETTINGS) {
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) session.has_acknowledged_ = true;
+        return 0;
+      }
       const bool is_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
       if (frame->hd.type == NGHTTP2_RST_STREAM ||
           (is_end && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS))) {
@@ -325,7 +329,7 @@ http2_session::http2_session(const http2_options& options, const head_limits& fi
   if (made != 0) throw std::bad_alloc();
   const std::array<nghttp2_settings_entry, 5> entries{{
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
-      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options.stream_window},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, std::min(options.stream_window, max_initial_window)},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
        static_cast<std::uint32_t>(std::min<std::size_t>(
            fields.fields + fields.start_line, std::numeric_limits<std::uint32_t>::max()))},
@@ -496,6 +500,18 @@ void http2_session::reset(std::int32_t stream, http2_error error) {
   if (has_failed_) return;
   check(nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream,
                                   static_cast<std::uint32_t>(error)));
+}
+
+void http2_session::set_window(std::int32_t stream, std::size_t size) noexcept {
+  constexpr std::size_t max = std::numeric_limits<std::int32_t>::max();
+  if (has_failed_) return;
+  check(nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, stream,
+                                              static_cast<std::int32_t>(std::min(size, max))));
+}
+
+std::size_t http2_session::window(std::int32_t stream) const noexcept {
+  const auto size = nghttp2_session_get_stream_local_window_size(session_, stream);
+  return static_cast<std::size_t>(std::max(size, 0));
 }
 
 void http2_session::credit_stream(std::int32_t stream, std::size_t count) noexcept {

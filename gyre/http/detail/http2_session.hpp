@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 struct nghttp2_session;
@@ -115,6 +116,10 @@ struct http2_event {
 /// and no bodies but into the output.
 class http2_session {
  public:
+  /// The bytes of each body that the client may send at once, unless http2_options::stream_window
+  /// is smaller.
+  static constexpr std::uint32_t max_initial_window = std::uint32_t{8} << 10;
+
   /// Begins the connection with SETTINGS in the output. `fields`: the limits of a request's fields,
   /// where each field counts 32 bytes more than its text.
   http2_session(const http2_options& options, const head_limits& fields);
@@ -143,6 +148,14 @@ class http2_session {
   /// Must be called when a body has bytes, or its end, after it had none.
   void resume(std::int32_t stream) noexcept;
   void reset(std::int32_t stream, http2_error error);
+  /// Lets the peer send `size` bytes of a body, of which those without credit count.
+  void set_window(std::int32_t stream, std::size_t size) noexcept;
+  /// Returns how many bytes of a body the peer may still send.
+  std::size_t window(std::int32_t stream) const noexcept;
+  /// Whether the peer has acknowledged SETTINGS since the last call, which changes all windows.
+  [[nodiscard]] bool take_acknowledgement() noexcept {
+    return std::exchange(has_acknowledged_, false);
+  }
   /// Returns credit, so that the peer may send more of a body.
   void credit_stream(std::int32_t stream, std::size_t count) noexcept;
   void credit_connection(std::size_t count) noexcept;
@@ -210,6 +223,7 @@ class http2_session {
   bool block_is_open_ = false;  // a CONTINUATION frame must follow
   bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION
   bool head_is_refused_ = false;
+  bool has_acknowledged_ = false;
   bool has_failed_ = false;      // nghttp2 cannot continue, because memory is missing
   bool has_last_words_ = false;  // whether GOAWAY was sent after has_failed_
 };

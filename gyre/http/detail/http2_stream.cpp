@@ -24,6 +24,8 @@ namespace {
 constexpr std::size_t max_pending = std::size_t{64} << 10;
 // The same while the connection's responses hold much.
 constexpr std::size_t min_pending = std::size_t{8} << 10;
+// A window of which less than this is left is enlarged.
+constexpr std::size_t min_window = std::size_t{32} << 10;
 // Bytes of the program that are smaller than this are copied without asking who owns them.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
 
@@ -71,10 +73,15 @@ void http2_stream::begin(const header_block& head, bool is_end) {
   connection_.add_head(head_cost_);
   if (!exchange_->body().expects_more()) return become_ready();
   body_start_ = connection_.current_time();
+  const std::size_t window = connection_.core().options.http2.stream_window;
   if (exchange_->body().is_streamed()) {
+    enlarge_window();
     pause_body_clock();
     return become_ready();
   }
+  reserved_ = std::min<std::size_t>(window, http2_session::max_initial_window);
+  connection_.reserve_body(reserved_);
+  enlarge_window();
   exchange_->send_continue();
   set_body_deadline();
 }
@@ -82,7 +89,9 @@ void http2_stream::begin(const header_block& head, bool is_end) {
 void http2_stream::become_ready() {
   body_deadline_ = exchange_->body().expects_more() ? body_deadline_ : steady_time::max();
   state_ = state::waiting;
-  connection_.release_body(0);  // another request may be the oldest that is incomplete
+  // Free what will not come. Another request may be the oldest that is incomplete.
+  connection_.unreserve_body(reserved_ - std::min(reserved_, held_));
+  reserved_ = std::min(reserved_, held_);
   if (connection_.may_run()) return run();
   connection_.note_waiting();
 }
@@ -112,14 +121,33 @@ void http2_stream::receive(std::span<const std::byte> bytes) {
     return;
   }
   held_ += bytes.size();
-  ungranted_ += bytes.size();
   set_body_deadline();
-  if (connection_.hold_body(*this, bytes.size())) grant();
+  enlarge_window();
+  connection_.hold_body(bytes.size());
 }
 
-void http2_stream::grant() {
-  if (ungranted_ == 0 || state_ != state::receiving) return;
-  connection_.session().credit_stream(id_, std::exchange(ungranted_, 0));
+// When little of the window is left, lets the client send as much as it has sent, at least
+// stream_window, but not beyond the body's end: a byte more lets a body that is too long fail. The
+// session knows the window, which the client's acknowledgement of SETTINGS changes, too.
+void http2_stream::enlarge_window() noexcept {
+  if (exchange_ == nullptr || !exchange_->body().expects_more()) return;
+  http2_session& session = connection_.session();
+  const std::size_t step = connection_.core().options.http2.stream_window;
+  if (exchange_->body().is_streamed()) return session.set_window(id_, step);
+  const std::uint64_t missing = exchange_->body().missing() + 1;
+  const std::size_t left = session.window(id_);
+  if (state_ != state::receiving || left >= std::min<std::uint64_t>(missing, min_window)) return;
+  std::size_t end =
+      held_ + static_cast<std::size_t>(std::min<std::uint64_t>(missing, std::max(held_, step)));
+  if (end > reserved_) {
+    if (connection_.try_reserve_body(*this, end - reserved_)) {
+      reserved_ = end;
+    } else {
+      end = reserved_;
+    }
+  }
+  if (end <= held_ + left) return;
+  session.set_window(id_, end);
   connection_.schedule_flush();
 }
 
@@ -208,7 +236,8 @@ void http2_stream::release_request() noexcept {
     connection_.session().credit_connection(std::exchange(uncredited_, 0));
     connection_.schedule_flush();
   }
-  if (held_ != 0) connection_.release_body(std::exchange(held_, 0));
+  connection_.release_body(std::exchange(held_, 0));
+  if (reserved_ != 0) connection_.unreserve_body(std::exchange(reserved_, 0));
 }
 
 // --- The response ---

@@ -57,8 +57,8 @@ class http2_stream final : public gyre::detail::slab_object,
   void end_request(const header_block& trailers);
   /// Calls the handler of a stream in the state `waiting`.
   void run();
-  /// Gives the credit that was held back, in the state `receiving`.
-  void grant();
+  /// Lets the client send more of the body, if it needs to and the connection has memory.
+  void enlarge_window() noexcept;
   /// Resets the stream, and ends the exchange.
   void reset(http2_error error) noexcept;
   /// Called when the peer has ended its side of the connection.
@@ -122,7 +122,7 @@ class http2_stream final : public gyre::detail::slab_object,
   std::size_t head_cost_ = 0;  // of the request's head, while the exchange has it
   // The request's body.
   std::size_t held_ = 0;        // bytes of a whole body, in memory
-  std::size_t ungranted_ = 0;   // bytes of a whole body, without credit for the stream yet
+  std::size_t reserved_ = 0;    // those, and the bytes that the client may send
   std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
   steady_time body_start_{};
   steady_time body_deadline_ = steady_time::max();

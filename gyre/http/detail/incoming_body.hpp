@@ -53,6 +53,8 @@ class incoming_body {
   bool is_full() const noexcept { return is_streamed_ && bytes_.size() >= window; }
   /// Returns the number of bytes of the body that have come.
   std::uint64_t received() const noexcept { return reader_.received(); }
+  /// Returns the number of bytes that may still come.
+  std::uint64_t missing() const noexcept { return reader_.missing(); }
   /// Returns the bytes that the handler has not taken.
   std::string_view text() const noexcept { return bytes_.text(); }
   field_list trailers() const noexcept { return reader_.trailers(); }
