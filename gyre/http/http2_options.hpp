@@ -56,6 +56,7 @@ struct http2_options {
   /// Streams that are reset before their response: by the client, and, counted apart, by the server
   /// because of the client's errors.
   std::uint32_t reset_burst = 200;
+  /// The average of such streams: see `reset_burst`.
   std::uint32_t resets_per_second = 20;
   /// The average of bytes per second that a client must take of a response while its windows hold
   /// the response up; connection_options::write_timeout allows for pauses. Slower streams are reset

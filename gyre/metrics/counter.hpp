@@ -21,6 +21,7 @@ class counter {
  public:
   counter() = default;
 
+  /// Adds `n` to the count.
   void add(std::uint64_t n = 1) noexcept { cells_.add(0, n); }
   /// Returns the count; additions that run meanwhile may be missing.
   [[nodiscard]] std::uint64_t value() const noexcept { return cells_.sum(0); }

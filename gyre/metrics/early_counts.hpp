@@ -16,6 +16,7 @@ struct async_cache_statistics;
 struct keyed_rate_limiter_metrics;
 struct slab_stats;
 
+/// Writes the counts of an object that knows no registry, for a function of registry::add().
 void write_metrics(metrics::exposition& output, const async_cache_statistics& counts);
 void write_metrics(metrics::exposition& output, const keyed_rate_limiter_metrics& counts);
 void write_metrics(metrics::exposition& output, const slab_stats& counts);

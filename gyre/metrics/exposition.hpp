@@ -29,6 +29,7 @@
 
 namespace gyre::metrics {
 
+/// The format of the text that a scraper gets.
 enum class exposition_format : std::uint8_t {
   text,         ///< the text format of Prometheus, version 0.0.4
   open_metrics  ///< OpenMetrics, version 1.0

@@ -21,7 +21,10 @@ class gauge {
   constexpr gauge() noexcept = default;
 
   // relaxed: a statistic, which orders nothing.
+
+  /// Replaces the value.
   void set(double value) noexcept { value_.store(value, std::memory_order_relaxed); }
+  /// Adds `difference`, which may be negative, to the value.
   void add(double difference) noexcept { value_.fetch_add(difference, std::memory_order_relaxed); }
   [[nodiscard]] double value() const noexcept { return value_.load(std::memory_order_relaxed); }
 

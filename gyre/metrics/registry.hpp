@@ -66,22 +66,30 @@ class registry {
   registry& operator=(const registry&) = delete;
   ~registry();
 
+  /// Returns the counter of this name, which the first call makes.
   counter& make_counter(std::string_view name, std::string_view help);
+  /// Returns the gauge of this name, which the first call makes.
   gauge& make_gauge(std::string_view name, std::string_view help);
+  /// Returns the histogram of durations of this name, which the first call makes.
   duration_histogram& make_duration_histogram(
       std::string_view name, std::string_view help,
       std::span<const duration> limits = exposition::default_limits);
+  /// Returns the histogram of sizes of this name, which the first call makes.
   size_histogram& make_size_histogram(std::string_view name, std::string_view help,
                                       std::span<const std::uint64_t> limits);
 
-  /// Make families of instruments, which differ by the values of `labels`.
+  /// Makes a family of counters, which differ by the values of `labels`, or returns the one of this
+  /// name.
   family<counter>& make_counters(std::string_view name, std::string_view help,
                                  std::vector<std::string> labels, family_options options = {});
+  /// Makes a family of gauges: see make_counters().
   family<gauge>& make_gauges(std::string_view name, std::string_view help,
                              std::vector<std::string> labels, family_options options = {});
+  /// Makes a family of histograms of durations: see make_counters().
   family<duration_histogram>& make_duration_histograms(
       std::string_view name, std::string_view help, std::vector<std::string> labels,
       std::span<const duration> limits = exposition::default_limits, family_options options = {});
+  /// Makes a family of histograms of sizes: see make_counters().
   family<size_histogram>& make_size_histograms(std::string_view name, std::string_view help,
                                                std::vector<std::string> labels,
                                                std::span<const std::uint64_t> limits,

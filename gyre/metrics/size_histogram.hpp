@@ -25,6 +25,7 @@ class size_histogram {
   explicit size_histogram(std::span<const std::uint64_t> limits)
       : counts_({limits.begin(), limits.end()}) {}
 
+  /// Counts the value in its bucket.
   void record(std::uint64_t value) noexcept { counts_.record(value); }
   /// The number of values in each bucket, one more than there are limits.
   [[nodiscard]] std::vector<std::uint64_t> counts() const { return counts_.counts(); }

@@ -278,7 +278,7 @@ class Reader:
             if match := re.match(r"\s*(public|protected|private):", line):
                 access = match[1]
             match = re.match(r"\s*using ([\w:]+)::(\w+);", line)
-            if match is None or access != "public":
+            if match is None or access != "public" or match[1].endswith(match[2]):
                 continue
             comment = comment_above(lines, number - 1)
             for member in self.members_named(element, match[2]):

@@ -52,7 +52,8 @@ def explains_itself(declaration: Declaration, owner: Declaration | None) -> bool
     """Whether a name needs no comment of its own beside that of its class.
 
     Such are constructors, types of a class, functions without parameters that return a property,
-    fields that are not settings, and functions that the language or the standard library defines.
+    fields that are not settings, overrides, and functions that the language or the standard library
+    defines.
     A name of a namespace always needs a comment, except a specialisation.
     """
     if PROTOCOL.fullmatch(declaration.name) or declaration.name.endswith("_"):
@@ -68,7 +69,7 @@ def explains_itself(declaration: Declaration, owner: Declaration | None) -> bool
         return True
     if declaration.name == owner.name.split("<")[0]:
         return True
-    if re.search(r"=\s*(delete|default)$", declaration.arguments):
+    if re.search(r"=\s*(delete|default)$|\boverride\b", declaration.arguments):
         return True
     if declaration.kind == "variable":
         return not OPTIONS.fullmatch(owner.name) or "constexpr" in declaration.prefix
