@@ -556,13 +556,15 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
   output_ = nullptr;
   if (size > 0) output.append(std::as_bytes(std::span(frame, static_cast<std::size_t>(size))));
   check(static_cast<int>(std::min<ssize_t>(0, size)));
+  // If a body ends without further bytes, only its trailers make a frame, in the next call.
+  const bool has_trailers = !awaiting_trailers_.empty();
   submit_trailers();
   reset_ended_streams();
   if (!charge_provoked_resets(time)) {
     note_abuse(http2_abuse::provoked_resets);
     end_abuse();
   }
-  return output.size() != before || has_failed_;
+  return output.size() != before || has_failed_ || has_trailers;
 }
 
 void http2_session::submit_trailers() {

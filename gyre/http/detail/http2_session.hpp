@@ -171,7 +171,8 @@ class http2_session {
   /// The limit that the peer has exceeded, if any.
   http2_abuse abuse() const noexcept { return abuse_; }
 
-  /// Appends one frame, from each stream that may send in turn. Returns false if there is none.
+  /// Appends at most one frame, from each stream that may send in turn. Returns false if there is
+  /// no more.
   bool append_output(io::buffer& output, steady_time time);
   /// Returns the bytes that the protocol's state holds.
   std::size_t memory() const noexcept { return memory_; }

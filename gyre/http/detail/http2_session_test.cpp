@@ -48,6 +48,11 @@ class text_body final : public http2_body_source {
   }
   const header_block* trailers() const noexcept override { return &fields; }
   void release() noexcept { held_back_ = 0; }
+  /// Drops the bytes that are held back.
+  void truncate() {
+    text_.resize(text_.size() - held_back_);
+    held_back_ = 0;
+  }
 
   header_block fields;
   bool is_broken = false;
@@ -480,6 +485,19 @@ TEST(Http2Session, MoreStreamsThanAllowedAreRefused) {
   server.receive(frame(settings_frame, ack, 0));
   EXPECT_EQ(server.receive(request_frame(7, "GET", "/")), "");
   EXPECT_EQ(server.send(), "GOAWAY last 3 error 1\n");
+}
+
+TEST(Http2Session, TrailersMayFollowWithoutFurtherBytes) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "GET", "/"));
+  text_body body("hello", 1);
+  body.fields.add("digest", "x");
+  server.respond(1, &body);
+  EXPECT_THAT(server.send(), EndsWith("DATA 1 hell\n"));
+  body.truncate();
+  server.session.resume(1);
+  EXPECT_EQ(server.send(), "HEADERS 1 end digest: x;\n");
 }
 
 }  // namespace
