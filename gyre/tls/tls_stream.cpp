@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace gyre::tls {
 namespace detail {
@@ -41,11 +42,12 @@ task<tls_stream> accept_tls(net::tcp_stream connection, tls_context context) {
 }
 
 task<tls_stream> connect_tls(net::tcp_stream connection, std::string host, tls_context context,
-                             session previous_session) {
+                             session previous_session, std::vector<std::string> protocols) {
   if (context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::connect: a server's context");
   }
   auto machine = std::make_unique<detail::engine>(context, std::move(host), previous_session);
+  machine->request_protocols(protocols);
   task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(machine));
   tls_stream stream = co_await std::move(work);
   co_return stream;
@@ -68,10 +70,17 @@ task<tls_stream> accept(net::tcp_stream connection, const tls_context& context) 
 }
 task<tls_stream> connect(net::tcp_stream connection, std::string host, const tls_context& context,
                          const session& previous_session) {
-  return connect_tls(std::move(connection), std::move(host), context, previous_session);
+  return connect_tls(std::move(connection), std::move(host), context, previous_session, {});
 }
 
 namespace detail {
+
+task<tls_stream> connect_offering(net::tcp_stream connection, std::string host,
+                                  const tls_context& context, const session& previous_session,
+                                  std::vector<std::string> protocols) {
+  return connect_tls(std::move(connection), std::move(host), context, previous_session,
+                     std::move(protocols));
+}
 
 task<tls_stream> connect_text(net::resolver* names, std::string target, tls_context context,
                               session previous_session) {
@@ -81,7 +90,7 @@ task<tls_stream> connect_text(net::resolver* names, std::string target, tls_cont
       names != nullptr ? net::connect(*names, std::move(server)) : net::connect(std::move(server));
   net::tcp_stream connection = co_await std::move(connecting);
   task<tls_stream> work = connect_tls(std::move(connection), std::move(host), std::move(context),
-                                      std::move(previous_session));
+                                      std::move(previous_session), {});
   tls_stream stream = co_await std::move(work);
   co_return stream;
 }

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gyre::net {
 class resolver;
@@ -93,6 +94,11 @@ class tls_stream : public net::layered_stream {
 namespace detail {
 task<tls_stream> connect_text(net::resolver* names, std::string target, tls_context context,
                               session previous_session);
+/// Does what connect() does, and offers `protocols` by ALPN if the context names none.
+[[nodiscard]] task<tls_stream> connect_offering(net::tcp_stream connection, std::string host,
+                                                const tls_context& context,
+                                                const session& previous_session,
+                                                std::vector<std::string> protocols);
 }  // namespace detail
 
 /// Connects like net::connect(), and makes the handshake: "example.org:443", "10.1.2.3:8443".

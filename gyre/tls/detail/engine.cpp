@@ -328,6 +328,19 @@ std::error_code engine::end_of_bytes() const noexcept {
   return established_ ? errc::truncated : errc::handshake_ended;
 }
 
+void engine::request_protocols(std::span<const std::string> protocols) {
+  if (!loaded_->application_protocols.empty() || protocols.empty()) return;
+  std::string names;
+  for (const std::string& each : protocols) {
+    names.append(1, static_cast<char>(each.size())).append(each);
+  }
+  // SSL_set_alpn_protos() returns 0 on success.
+  if (SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(names.data()),
+                          static_cast<unsigned>(names.size())) != 0) {
+    throw std::bad_alloc();
+  }
+}
+
 std::string_view engine::application_protocol() const noexcept {
   const unsigned char* protocol = nullptr;
   unsigned size = 0;

@@ -77,6 +77,9 @@ class engine : public net::layer {
   void offer_protocols(std::span<const std::string> protocols) noexcept override {
     offered_protocols_ = protocols;
   }
+  /// Called in a client before the handshake. Offers `protocols` by ALPN, unless the context names
+  /// others. Throws std::bad_alloc.
+  void request_protocols(std::span<const std::string> protocols);
   /// Returns the protocol that ALPN has chosen.
   std::string_view application_protocol() const noexcept override;
   const std::string& host() const noexcept { return host_; }
