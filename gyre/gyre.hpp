@@ -71,6 +71,7 @@
 #include <gyre/http/format_error.hpp>
 #include <gyre/http/forwarding.hpp>
 #include <gyre/http/handler.hpp>
+#include <gyre/http/http2_client_options.hpp>
 #include <gyre/http/http2_options.hpp>
 #include <gyre/http/inspector.hpp>
 #include <gyre/http/inspector_options.hpp>

@@ -75,6 +75,9 @@ void serve(std::string_view bytes, std::size_t piece, std::size_t choice) {
           if (event->owner != nullptr) session.credit_stream(event->stream, event->bytes.size());
           break;
         case http2_event::kind::end: require(open.contains(event->stream)); break;
+        case http2_event::kind::response:
+        case http2_event::kind::interim:
+        case http2_event::kind::sent: require(false); break;
         case http2_event::kind::closed:
           require(event->owner == nullptr || open.erase(event->stream) == 1);
           break;

@@ -127,6 +127,9 @@ void http2_connection::handle(const http2_event& event) {
       if (stream == nullptr) return;
       stream->close();
       return remove(*stream);
+    case http2_event::kind::response:
+    case http2_event::kind::interim:
+    case http2_event::kind::sent: return;  // of a client
   }
 }
 

@@ -36,6 +36,12 @@ std::uint8_t* bytes_of(std::string_view text) noexcept {
   return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
 }
 
+// Returns a size as the value of a setting, which has 31 bits.
+constexpr std::uint32_t size_setting(std::uint64_t size) noexcept {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(size, std::numeric_limits<std::int32_t>::max()));
+}
+
 // Whether a reset of a stream by the server was caused by the client.
 constexpr bool is_provoked(std::uint32_t error) noexcept {
   switch (static_cast<http2_error>(error)) {
@@ -143,7 +149,9 @@ struct http2_session::callbacks {
     session.head_.clear();
     session.head_cost_ = 0;
     session.head_is_refused_ = false;
-    session.last_stream_ = std::max(session.last_stream_, frame->hd.stream_id);
+    if (!session.is_client()) {
+      session.last_stream_ = std::max(session.last_stream_, frame->hd.stream_id);
+    }
     return 0;
   }
 
@@ -184,6 +192,15 @@ struct http2_session::callbacks {
       if (frame->hd.type == NGHTTP2_RST_STREAM ||
           (is_end && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS))) {
         session.history_.finish(static_cast<std::uint32_t>(frame->hd.stream_id));
+      }
+      if (frame->hd.type == NGHTTP2_HEADERS && session.is_client() &&
+          session.is_response(frame->headers.cat == NGHTTP2_HCAT_RESPONSE)) {
+        session.events_.push_back(
+            {.what = session.kind_of_response(),
+             .is_end = is_end,
+             .stream = frame->hd.stream_id,
+             .owner = nghttp2_session_get_stream_user_data(library, frame->hd.stream_id)});
+        return 0;
       }
       if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         session.frames_.give(frames_per_request);
@@ -226,7 +243,10 @@ struct http2_session::callbacks {
       session.events_.push_back({.what = http2_event::kind::closed,
                                  .stream = stream,
                                  .owner = nghttp2_session_get_stream_user_data(library, stream),
-                                 .error = static_cast<http2_error>(error)});
+                                 .error = stream == session.unsent_stream_
+                                              ? http2_error::refused_stream
+                                              : static_cast<http2_error>(error),
+                                 .is_own_reset = stream == session.reset_stream_});
       return 0;
     });
   }
@@ -237,7 +257,20 @@ struct http2_session::callbacks {
     http2_session& session = self(user);
     return guard([&] {
       if (frame->hd.type == NGHTTP2_RST_STREAM) {
-        if (is_provoked(frame->rst_stream.error_code)) ++session.provoked_count_;
+        session.reset_stream_ = frame->hd.stream_id;
+        // Resets by a client are as rare as its requests.
+        const bool counts = !session.is_client() && is_provoked(frame->rst_stream.error_code);
+        if (counts) ++session.provoked_count_;
+        return 0;
+      }
+      if (session.is_client()) {
+        if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+          return 0;
+        }
+        session.events_.push_back(
+            {.what = http2_event::kind::sent,
+             .stream = frame->hd.stream_id,
+             .owner = nghttp2_session_get_stream_user_data(library, frame->hd.stream_id)});
         return 0;
       }
       const bool ends = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
@@ -247,6 +280,12 @@ struct http2_session::callbacks {
       }
       return 0;
     });
+  }
+
+  static int note_unsent(nghttp2_session* /*session*/, const nghttp2_frame* frame, int /*error*/,
+                         void* user) noexcept {
+    if (frame->hd.type == NGHTTP2_HEADERS) self(user).unsent_stream_ = frame->hd.stream_id;
+    return 0;
   }
 
   static ssize_t offer_data(nghttp2_session* /*session*/, std::int32_t stream,
@@ -297,6 +336,7 @@ struct http2_session::callbacks {
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table, note_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(table, note_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(table, note_sent);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(table, note_unsent);
     nghttp2_session_callbacks_set_send_data_callback(table, send_data);
     return table;
   }
@@ -305,46 +345,74 @@ struct http2_session::callbacks {
     static const nghttp2_session_callbacks* const table = make();
     return table;
   }
+
+  // Makes the session of nghttp2, which begins with SETTINGS.
+  static void open(http2_session& session, std::span<const nghttp2_settings_entry> entries,
+                   std::uint32_t window) {
+    nghttp2_mem memory{.mem_user_data = &session,
+                       .malloc = allocate,
+                       .free = release,
+                       .calloc = allocate_zeroed,
+                       .realloc = reallocate};
+    nghttp2_option* settings = nullptr;
+    if (nghttp2_option_new(&settings) != 0) throw std::bad_alloc();
+    nghttp2_option_set_no_auto_window_update(settings, 1);
+    nghttp2_option_set_no_closed_streams(settings, 1);
+    nghttp2_session*& library = session.session_;
+    const int made =
+        session.is_client()
+            ? nghttp2_session_client_new3(&library, shared(), &session, settings, &memory)
+            : nghttp2_session_server_new3(&library, shared(), &session, settings, &memory);
+    nghttp2_option_del(settings);
+    if (made != 0) throw std::bad_alloc();
+    const bool submitted =
+        nghttp2_submit_settings(library, NGHTTP2_FLAG_NONE, entries.data(), entries.size()) == 0 &&
+        nghttp2_session_set_local_window_size(library, NGHTTP2_FLAG_NONE, 0,
+                                              static_cast<std::int32_t>(window)) == 0;
+    if (!submitted) {
+      nghttp2_session_del(library);
+      throw std::bad_alloc();
+    }
+  }
 };
 
 http2_session::http2_session(const http2_options& options, const head_limits& fields)
-    : limits_(fields),
+    : role_(http2_role::server),
+      limits_(fields),
       max_memory_(options.session_memory),
       rest_of_frame_(preface_size),
       frames_(options.frame_burst, options.frames_per_second),
       resets_(options.reset_burst, options.resets_per_second),
       provoked_resets_(options.reset_burst, options.resets_per_second) {
-  nghttp2_mem memory{.mem_user_data = this,
-                     .malloc = callbacks::allocate,
-                     .free = callbacks::release,
-                     .calloc = callbacks::allocate_zeroed,
-                     .realloc = callbacks::reallocate};
-  nghttp2_option* settings = nullptr;
-  if (nghttp2_option_new(&settings) != 0) throw std::bad_alloc();
-  nghttp2_option_set_no_auto_window_update(settings, 1);
-  nghttp2_option_set_no_closed_streams(settings, 1);
-  const int made =
-      nghttp2_session_server_new3(&session_, callbacks::shared(), this, settings, &memory);
-  nghttp2_option_del(settings);
-  if (made != 0) throw std::bad_alloc();
   const std::array<nghttp2_settings_entry, 5> entries{{
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, std::min(options.stream_window, max_initial_window)},
-      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
-       static_cast<std::uint32_t>(std::min<std::size_t>(
-           fields.fields + fields.start_line, std::numeric_limits<std::uint32_t>::max()))},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(fields.fields + fields.start_line)},
       {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
       // Streams of the same urgency take turns, whatever the client wishes: see respond().
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   }};
-  const auto window = static_cast<std::int32_t>(options.connection_window);
-  const bool submitted =
-      nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, entries.data(), entries.size()) == 0 &&
-      nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, window) == 0;
-  if (!submitted) {
-    nghttp2_session_del(session_);
-    throw std::bad_alloc();
-  }
+  callbacks::open(*this, entries, options.connection_window);
+}
+
+http2_session::http2_session(const http2_client_options& options, const head_limits& fields)
+    : role_(http2_role::client),
+      limits_(fields),
+      max_memory_(options.session_memory),
+      rest_of_frame_(0),
+      frames_(options.frame_burst, options.frames_per_second),
+      resets_(0, 0),
+      provoked_resets_(0, 0) {
+  const std::array<nghttp2_settings_entry, 4> entries{{
+      {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options.stream_window},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(fields.fields + fields.start_line)},
+      {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+  }};
+  // The windows of the streams bound what may come, so that the connection's must not.
+  const std::uint64_t window = std::max<std::uint64_t>(
+      std::uint64_t{options.stream_window} * options.max_streams, NGHTTP2_INITIAL_WINDOW_SIZE);
+  callbacks::open(*this, entries, size_setting(window));
 }
 
 http2_session::~http2_session() { nghttp2_session_del(session_); }
@@ -416,7 +484,10 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   const std::uint32_t type = byte(3);
   const std::uint32_t flags = byte(4);
   frame_stream_ = load_be<std::uint32_t>(header.data() + 5) & 0x7fffffffU;
-  if (const http2_error error = judge_stream(type, frame_stream_); error != http2_error::none) {
+  if (is_client()) {
+    if (type == NGHTTP2_PUSH_PROMISE) return fail(http2_error::protocol_error);
+  } else if (const http2_error error = judge_stream(type, frame_stream_);
+             error != http2_error::none) {
     return fail(error);
   }
   if (type == NGHTTP2_HEADERS && frame_stream_ % 2 == 1) history_.begin(frame_stream_);
@@ -424,7 +495,10 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
   if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
   switch (type) {
-    case NGHTTP2_HEADERS: continuations_ = 0; return;
+    case NGHTTP2_HEADERS:
+      continuations_ = 0;
+      if (!is_client()) return;
+      break;
     case NGHTTP2_CONTINUATION:
       if (++continuations_ > max_continuations) note_abuse(http2_abuse::frames);
       return;
@@ -432,12 +506,25 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
       if (rest_of_frame_ != 0 || (flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
       break;
     case NGHTTP2_RST_STREAM:
+      if (is_client()) break;
       if (!resets_.take(time)) note_abuse(http2_abuse::resets);
       return;
     default: break;
   }
   if (!frames_.take(time)) note_abuse(http2_abuse::frames);
 }
+
+// Whether the head that has come is a response; otherwise it is trailers, which have no ":status".
+bool http2_session::is_response(bool is_first) const noexcept {
+  return is_first || (!head_.empty() && head_[0].name == ":status");
+}
+
+http2_event::kind http2_session::kind_of_response() const noexcept {
+  if (head_is_refused_ || head_.empty()) return http2_event::kind::refused;
+  return head_[0].value.starts_with('1') ? http2_event::kind::interim : http2_event::kind::response;
+}
+
+header_block http2_session::take_head() noexcept { return std::exchange(head_, {}); }
 
 std::optional<http2_event> http2_session::next_event() {
   if (next_event_ == events_.size()) {
@@ -483,6 +570,31 @@ void http2_session::respond(std::int32_t stream, const header_block& head,
   // Incremental responses take turns, one frame each; others would be sent one after the other.
   const nghttp2_extpri in_turn{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
   check(nghttp2_session_change_extpri_stream_priority(session_, stream, &in_turn, 1));
+}
+
+std::int32_t http2_session::request(const header_block& head, http2_body_source* body,
+                                    void* owner) {
+  if (has_failed_) return 0;
+  const name_values fields(head);
+  nghttp2_data_provider provider{.source = {.ptr = body}, .read_callback = callbacks::offer_data};
+  const std::int32_t stream =
+      nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
+                             body == nullptr ? nullptr : &provider, owner);
+  frames_.give(frames_per_request);
+  check(std::min(stream, 0));
+  return std::max(stream, 0);
+}
+
+bool http2_session::may_request() const noexcept {
+  return !has_failed_ && nghttp2_session_check_request_allowed(session_) != 0;
+}
+
+std::uint32_t http2_session::max_requests() const noexcept {
+  return nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+void http2_session::ping() {
+  if (!has_failed_) check(nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr));
 }
 
 void http2_session::send_interim(std::int32_t stream, const header_block& head) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// http2_session: a server's side of one HTTP/2 connection (RFC 9113), without I/O: received bytes
-// become events, and responses become frames.
+// http2_session: one side of an HTTP/2 connection (RFC 9113), without I/O: received bytes become
+// events, and messages become frames.
 //
 //     http2_session session(limits, head_limits);
 //     while (!input.empty() && session.receive(input, now)) {
@@ -15,6 +15,7 @@
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/stream_history.hpp>
+#include <gyre/http/http2_client_options.hpp>
 #include <gyre/http/http2_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
@@ -53,7 +54,10 @@ enum class http2_error : std::uint32_t {
 /// The limit that a hostile peer has exceeded, so that the connection was ended.
 enum class http2_abuse : std::uint8_t { none, frames, resets, provoked_resets, fields, memory };
 
-/// The body of a response, from which the session takes bytes when they may be sent.
+/// The side of a connection that a session speaks for.
+enum class http2_role : bool { server, client };
+
+/// The body of a message, from which the session takes bytes when they may be sent.
 ///
 /// Lifetime: must outlive its stream, which ends with an event `closed`.
 class http2_body_source {
@@ -81,19 +85,25 @@ class http2_body_source {
 /// Something that has happened on a stream.
 struct http2_event {
   enum class kind : std::uint8_t {
-    request,  ///< a whole head has come, which head() returns
-    refused,  ///< like `request`, but the fields exceed their limits, and head() lacks some
-    data,     ///< bytes of a body
-    end,      ///< the whole body has come; head() has the trailers
-    closed,   ///< the stream is gone
+    request,   ///< a whole head has come, which head() returns
+    response,  ///< in a client: like `request`, with the head of a final response
+    interim,   ///< in a client: like `response`, with the head of an interim response
+    refused,   ///< like `request` or `response`, but fields exceed their limits; head() lacks some
+    data,      ///< bytes of a body
+    end,       ///< the whole body has come; head() has the trailers
+    sent,      ///< in a client: the head of a request has become a frame
+    closed,    ///< the stream is gone
   };
 
   kind what;
-  bool is_end = false;  ///< of `request`: whether the request has no body
+  bool is_end = false;  ///< of `request` and `response`: whether the message has no body
   std::int32_t stream = 0;
   void* owner = nullptr;                  ///< see set_owner()
   std::span<const std::byte> bytes = {};  ///< of `data`: a part of the input
-  http2_error error = http2_error::none;  ///< of `closed`
+  /// The reason of `closed`. REFUSED_STREAM also says that the request was never sent, or is above
+  /// the last stream of a GOAWAY.
+  http2_error error = http2_error::none;
+  bool is_own_reset = false;  ///< of `closed`: whether this side has reset the stream
 };
 
 /// The state of one connection.
@@ -110,6 +120,9 @@ struct http2_event {
 /// 1. The fields still change the header tables. 2. The connection's window gets credit. 3. After
 /// the last byte, the stream is reset with NO_ERROR (RFC 9113, 8.1), which closes it.
 ///
+/// The table is that of a server. In a client, request() opens a stream, and the server's HEADERS
+/// are an interim or final response, or trailers. A PUSH_PROMISE ends the connection.
+///
 /// Thread-safety: none.
 /// Errors: std::bad_alloc. Errors of the peer end a stream or the session: see is_over().
 /// Complexity: memory is bounded by http2_options::session_memory. Copies the fields of messages,
@@ -123,6 +136,9 @@ class http2_session {
   /// Begins the connection with SETTINGS in the output. `fields`: the limits of a request's fields,
   /// where each field counts 32 bytes more than its text.
   http2_session(const http2_options& options, const head_limits& fields);
+  /// Begins a client's side with the preface and SETTINGS in the output. `fields`: the limits of a
+  /// response's fields.
+  http2_session(const http2_client_options& options, const head_limits& fields);
   http2_session(const http2_session&) = delete;
   http2_session& operator=(const http2_session&) = delete;
   ~http2_session();
@@ -134,6 +150,8 @@ class http2_session {
   /// Returns the fields of the last `request`, `refused` or `end`, until next_event() has returned
   /// nothing.
   const header_block& head() const noexcept { return head_; }
+  /// Moves the fields of head() out, which has none until the next head has come.
+  header_block take_head() noexcept;
   /// Whether a head has come in part.
   bool awaits_rest_of_head() const noexcept {
     return block_is_open_ || (rest_of_frame_ != 0 && frame_is_head_);
@@ -143,6 +161,17 @@ class http2_session {
   void set_owner(std::int32_t stream, void* owner) noexcept;
   /// Sends a response, of which `head` begins with ":status". `body` is null if there is none.
   void respond(std::int32_t stream, const header_block& head, http2_body_source* body);
+  /// Sends a request, of which `head` begins with the pseudo-header fields, on a new stream with
+  /// `owner`. `body` is null if there is none. Returns the stream; 0 if no stream can be opened any
+  /// more.
+  std::int32_t request(const header_block& head, http2_body_source* body, void* owner);
+  /// Whether request() may open another stream: the server has not announced the end, and there are
+  /// identifiers left.
+  bool may_request() const noexcept;
+  /// Returns the maximum of streams that the server allows at a time.
+  std::uint32_t max_requests() const noexcept;
+  /// Sends a PING, for which the peer must send one back.
+  void ping();
   /// Sends an interim response.
   void send_interim(std::int32_t stream, const header_block& head);
   /// Must be called when a body has bytes, or its end, after it had none.
@@ -181,6 +210,9 @@ class http2_session {
   struct callbacks;
   friend callbacks;
 
+  bool is_client() const noexcept { return role_ == http2_role::client; }
+  bool is_response(bool is_first) const noexcept;
+  http2_event::kind kind_of_response() const noexcept;
   void begin_frame(std::span<const std::byte> header, steady_time time);
   http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;
   void read_dependency(std::span<const std::byte> payload);
@@ -193,6 +225,7 @@ class http2_session {
   bool append_last_words(io::buffer& output);
 
   nghttp2_session* session_ = nullptr;
+  const http2_role role_;
   const head_limits limits_;
   const std::size_t max_memory_;
   std::size_t memory_ = 0;
@@ -220,6 +253,8 @@ class http2_session {
   unsigned dependency_bytes_ = 0;    // bytes of it that are still to come
   std::uint32_t continuations_ = 0;  // CONTINUATION frames of the current head
   std::int32_t last_stream_ = 0;
+  std::int32_t unsent_stream_ = 0;  // the stream whose request was not sent last
+  std::int32_t reset_stream_ = 0;   // the stream that this side has reset last
   http2_abuse abuse_ = http2_abuse::none;
   bool block_is_open_ = false;  // a CONTINUATION frame must follow
   bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION

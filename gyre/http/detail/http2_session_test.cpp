@@ -17,6 +17,7 @@ namespace {
 
 using namespace gyre::http::test;
 using namespace std::chrono_literals;
+using gyre::http::http2_client_options;
 using gyre::http::http2_options;
 using gyre::http::detail::head_limits;
 using gyre::http::detail::header_block;
@@ -66,6 +67,7 @@ class text_body final : public http2_body_source {
 struct side {
   explicit side(const http2_options& options = {}, const head_limits& fields = {})
       : session(options, fields) {}
+  side(const http2_client_options& options, const head_limits& fields) : session(options, fields) {}
 
   /// Passes bytes on, at most `piece` at a time, and returns the events.
   std::string receive(std::string_view bytes, std::size_t piece = 1'000'000) {
@@ -97,6 +99,11 @@ struct side {
               '\n';
           break;
         case http2_event::kind::end: text += "end " + stream + ' ' + fields() + '\n'; break;
+        case http2_event::kind::response:
+          text += "response " + stream + (event->is_end ? " end " : " ") + fields() + '\n';
+          break;
+        case http2_event::kind::interim: text += "interim " + stream + ' ' + fields() + '\n'; break;
+        case http2_event::kind::sent: text += "sent " + stream + '\n'; break;
         case http2_event::kind::closed:
           text +=
               "closed " + stream + ' ' + std::to_string(static_cast<unsigned>(event->error)) + '\n';
@@ -487,6 +494,64 @@ TEST(Http2Session, MoreStreamsThanAllowedAreRefused) {
   EXPECT_EQ(server.send(), "GOAWAY last 3 error 1\n");
 }
 
+// --- The client's side ---
+
+struct client_side : side {
+  explicit client_side(const http2_client_options& options = {}, const head_limits& fields = {})
+      : side(options, fields) {
+    send();
+    receive(frame(settings_frame, 0, 0));
+    send();
+  }
+  std::int32_t request(http2_body_source* body = nullptr, void* owner = nullptr) {
+    header_block head;
+    for (const auto& [name, value] : request_fields(body == nullptr ? "GET" : "POST", "/")) {
+      head.add(name, value);
+    }
+    return session.request(head, body, owner);
+  }
+};
+
+std::string response_frame(std::uint32_t stream, std::string_view status, std::uint8_t flags) {
+  return frame(headers_frame, static_cast<std::uint8_t>(flags | end_headers), stream,
+               block_of({{":status", std::string(status)}}));
+}
+
+TEST(Http2Session, AClientBeginsWithThePrefaceAndWithoutPush) {
+  side client(http2_client_options{}, head_limits{});
+  gyre::io::buffer output;
+  while (client.session.append_output(output, client.time)) {
+  }
+  std::string bytes(output.text());
+  ASSERT_THAT(bytes, testing::StartsWith(http2_preface));
+  bytes.erase(0, http2_preface.size());
+  const auto settings = take_frame(bytes);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->type, settings_frame);
+  EXPECT_EQ(settings->payload.substr(0, 6), std::string("\0\2\0\0\0\0", 6));
+}
+
+TEST(Http2Session, AClientGetsResponsesForItsRequests) {
+  for (const std::size_t piece : {1U, 7U, 1000U}) {
+    client_side client;
+    text_body body("hello");
+    EXPECT_EQ(client.request(), 1);
+    EXPECT_EQ(client.request(&body), 3);
+    EXPECT_EQ(client.send(),
+              "HEADERS 1 end :method: GET;:scheme: http;:authority: a;:path: /;\n"
+              "HEADERS 3 :method: POST;:scheme: http;:authority: a;:path: /;\n"
+              "DATA 3 end hello\n");
+    EXPECT_EQ(client.events(), "sent 1\nsent 3\n");
+    EXPECT_EQ(client.receive(response_frame(3, "103", 0) + response_frame(1, "204", end_stream) +
+                                 response_frame(3, "200", 0) + frame(data_frame, 0, 3, "x") +
+                                 frame(headers_frame, end_stream | end_headers, 3,
+                                       block_of({{"digest", "y"}})),
+                             piece),
+              "interim 3 :status=103;\nresponse 1 end :status=204;\nclosed 1 0\n"
+              "response 3 :status=200;\ndata 3 x\nend 3 digest=y;\nclosed 3 0\n");
+  }
+}
+
 TEST(Http2Session, TrailersMayFollowWithoutFurtherBytes) {
   side server;
   server.begin();
@@ -498,6 +563,54 @@ TEST(Http2Session, TrailersMayFollowWithoutFurtherBytes) {
   body.truncate();
   server.session.resume(1);
   EXPECT_EQ(server.send(), "HEADERS 1 end digest: x;\n");
+}
+
+TEST(Http2Session, AClientKnowsWhatItsServerHasNotProcessed) {
+  client_side client;
+  client.request();
+  client.request();
+  client.send();
+  client.request();  // not sent when GOAWAY comes
+  EXPECT_TRUE(client.session.may_request());
+  EXPECT_EQ(client.receive(frame(goaway_frame, 0, 0, big_endian(1) + big_endian(0))),
+            "sent 1\nsent 3\nclosed 3 7\n");
+  EXPECT_FALSE(client.session.may_request());
+  client.send();
+  EXPECT_EQ(client.events(), "closed 5 7\n");
+  EXPECT_FALSE(client.session.is_over());
+  EXPECT_EQ(client.receive(response_frame(1, "200", end_stream)),
+            "response 1 end :status=200;\nclosed 1 0\n");
+  EXPECT_TRUE(client.session.is_over());
+}
+
+TEST(Http2Session, AClientTakesBackARequestThatWasNotSent) {
+  client_side client;
+  int owner = 0;
+  client.request(nullptr, &owner);
+  client.session.reset(1, http2_error::cancel);
+  client.send();
+  const auto event = client.session.next_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->what, http2_event::kind::closed);
+  EXPECT_EQ(event->owner, &owner);
+  EXPECT_FALSE(client.session.next_event());
+}
+
+TEST(Http2Session, AClientKnowsTheServersLimit) {
+  client_side client;
+  EXPECT_GE(client.session.max_requests(), 100U);
+  client.receive(frame(settings_frame, 0, 0, std::string("\0\3", 2) + big_endian(7)));
+  EXPECT_EQ(client.session.max_requests(), 7U);
+}
+
+TEST(Http2Session, AServerThatPushesIsRefused) {
+  client_side client;
+  client.request();
+  client.send();
+  client.receive(
+      frame(5, end_headers, 1, big_endian(2) + block_of(request_fields("GET", "/pushed"))));
+  EXPECT_EQ(client.send(), "GOAWAY last 0 error 1\n");
+  EXPECT_TRUE(client.session.is_over());
 }
 
 }  // namespace
