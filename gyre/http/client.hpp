@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// client: an HTTP/1.1 client with a pool of connections per host. get(): sends a single request
-// without a client.
+// client: a client of HTTP/1.1 and HTTP/2 with a pool of connections per host. get(): sends a
+// single request without a client.
 //
 //     gyre::http::client client(loop);
 //     auto answer = co_await client.get(url);  // such as "http://localhost:8080/users/7"
@@ -30,8 +30,9 @@ namespace detail {
 class client_core;
 }  // namespace detail
 
-/// An HTTP/1.1 client. It keeps connections open for further requests to the same scheme, host and
-/// port. A response of any status is a result, not an error.
+/// A client of HTTP/1.1 and HTTP/2. It keeps connections open for further requests to the same
+/// scheme, host and port; an https server that supports HTTP/2 gets concurrent requests on one
+/// connection. A response of any status is a result, not an error.
 ///
 /// | the client also | unless |
 /// |---|---|
@@ -40,6 +41,7 @@ class client_core;
 /// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
 /// | sends a second attempt of a slow request, and uses the first response | client_options::hedging is empty, as by default |
 /// | refuses requests to servers that fail | client_options::breaker is empty, as by default |
+/// | repeats a request that the server of HTTP/2 has refused unprocessed | the body is streamed, and was begun |
 /// | repeats an idempotent request once, on a new connection, if a reused connection ended before any byte of the response, or the server sent 408 with `Connection: close` | the body is streamed |
 ///
 /// Thread-safety: the loop's thread, except for send() with a callback; while no thread runs the
@@ -54,7 +56,8 @@ class client_core;
 /// - errors of a broken connection (connection_reset, …);
 /// - io::errc::waiting_limit, closed, not_open, wrong_thread.
 ///
-/// A stop of the awaiting coroutine ends the request and throws gyre::operation_cancelled.
+/// A stop of the awaiting coroutine ends the request, in HTTP/2 by a reset of its stream, and
+/// throws gyre::operation_cancelled.
 /// Complexity: a request allocates some coroutine frames and a block for its response; an idle
 /// connection holds no buffer. The client buffers the head of a response, and at most 1 MiB of
 /// received and 64 KiB of unpacked bytes of a streamed body. The first lookup of a name constructs

@@ -4,6 +4,7 @@
 
 #include <gyre/base/circuit_breaker.hpp>
 #include <gyre/base/duration.hpp>
+#include <gyre/http/http2_client_options.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/metrics/writable.hpp>
 #include <gyre/net/connect.hpp>
@@ -65,7 +66,7 @@ struct client_limits {
 
 /// Options of hedged requests: a second attempt is sent when the first one takes long, and the
 /// response that comes first is used (see gyre::hedge()). The other attempt is stopped, which
-/// closes its connection.
+/// closes its connection, or resets its stream of HTTP/2.
 ///
 /// Only idempotent requests without a streamed body are hedged (client_request::set_idempotent()).
 /// With several attempts, a request that fails is also repeated at once. An attempt sees neither
@@ -89,7 +90,8 @@ struct client_options {
   client_limits limits = {};
 
   /// Maximum number of open connections to one scheme, host and port, or to one proxy; at least 1.
-  /// Further requests wait for a connection.
+  /// Further requests wait for a connection. A connection of HTTP/2 carries several requests at a
+  /// time, so that usually one is open.
   std::size_t connections_per_host = 8;
   /// Maximum number of requests that wait for a connection to one host; a further one fails with
   /// io::errc::waiting_limit.
@@ -114,9 +116,11 @@ struct client_options {
   /// The TLS context for https; tls_context::client() makes one with other authorities or a client
   /// certificate. If empty, tls::tls_context::default_client() is used, which trusts the system's
   /// authorities. New connections resume the newest session of their scheme, host and port. If a
-  /// server selects another application protocol than http/1.1, the request fails with
+  /// server selects another application protocol than h2 and http/1.1, the request fails with
   /// tls::errc::no_shared_application.
   tls::tls_context tls = {};
+  /// HTTP/2, which https servers are offered.
+  http2_client_options http2 = {};
   /// A circuit breaker for each scheme, host and port, by default none: while requests there fail,
   /// further ones are refused with errc::circuit_open. These count as failures: a status from 500
   /// on, except for 501 and 505; a broken connection; a malformed response; a time limit. A request
@@ -140,17 +144,20 @@ struct client_options {
   std::function<task<net::tcp_stream>(net::host_port)> connector = {};
 };
 
-/// Counters of a client: current values (origins, open, idle, open_circuits) and totals since its
-/// construction.
+/// Counters of a client: current values (origins, open, idle, http2_connections, open_circuits) and
+/// totals since its construction.
 struct client_metrics {
   static constexpr bool is_read_on_owner = true;  ///< see metrics::registry::add()
 
-  std::size_t origins = 0;  ///< hosts for which the client has a pool of connections
-  std::size_t open = 0;     ///< open connections, idle or in use
-  std::size_t idle = 0;     ///< open connections that no request uses
+  std::size_t origins = 0;            ///< hosts for which the client has a pool of connections
+  std::size_t open = 0;               ///< open connections, idle or in use
+  std::size_t idle = 0;               ///< open connections that no request uses
+  std::size_t http2_connections = 0;  ///< open connections of HTTP/2
   std::uint64_t requests = 0;
-  std::uint64_t redirects = 0;      ///< number of redirects followed
-  std::uint64_t retries = 0;        ///< requests repeated because their connection was closed
+  std::uint64_t redirects = 0;  ///< number of redirects followed
+  /// Requests repeated because their connection was closed, or because the server has refused them
+  /// unprocessed.
+  std::uint64_t retries = 0;
   std::uint64_t hedges = 0;         ///< additional attempts of hedged requests
   std::uint64_t hedges_used = 0;    ///< requests whose response came from an additional attempt
   std::uint64_t hedges_denied = 0;  ///< additional attempts that hedging_options::max_share denied

@@ -42,7 +42,8 @@ class request_body_writer {
   request_body_writer& operator=(const request_body_writer&) = delete;
 
   /// Sends bytes of the body, as a chunk if its length was not announced, and waits until they are
-  /// in the kernel's send buffer. Does nothing if `bytes` is empty.
+  /// in the kernel's send buffer; in HTTP/2, until the server's windows have let them into the
+  /// output of the connection. Does nothing if `bytes` is empty.
   ///
   /// Throws gyre::operation_cancelled, which the body function should not catch, when the server
   /// refuses the rest of the body, or when a stop of the request is requested or its response

@@ -26,6 +26,9 @@ bool client_response::is_success() const noexcept {
 std::string_view client_response::reason() const noexcept {
   return exchange_->response().head().reason;
 }
+unsigned client_response::major_version() const noexcept {
+  return exchange_->response().is_http2() ? 2 : 1;
+}
 unsigned client_response::minor_version() const noexcept {
   return exchange_->response().head().framing.minor_version;
 }

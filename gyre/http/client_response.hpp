@@ -34,8 +34,8 @@ using exchange_pointer = std::unique_ptr<client_exchange, exchange_deleter>;
 }  // namespace detail
 
 /// A response. A response of client::send() has its whole body. A response of client::stream()
-/// holds its connection until the body has been read; its destructor closes a connection that it
-/// holds.
+/// holds its connection, or its stream of HTTP/2, until the body has been read; its destructor
+/// closes a connection that it holds, and resets a stream.
 ///
 /// A server may respond before it has received the whole body of the request. Unless the status is
 /// 400 or above, the client then continues to send, and next_chunk() reports the end of the
@@ -56,9 +56,11 @@ class client_response {
   [[nodiscard]] http::status status() const noexcept;
   /// Whether the status is 2xx.
   [[nodiscard]] bool is_success() const noexcept;
-  /// The reason phrase of the status line, which servers choose freely.
+  /// The reason phrase of the status line, which servers choose freely; empty in HTTP/2.
   [[nodiscard]] std::string_view reason() const noexcept;
-  /// Returns 1 for HTTP/1.1, and 0 for HTTP/1.0.
+  /// Returns 1 for HTTP/1.1 and 1.0, and 2 for HTTP/2.
+  [[nodiscard]] unsigned major_version() const noexcept;
+  /// Returns 1 for HTTP/1.1, and 0 for HTTP/1.0 and HTTP/2.
   [[nodiscard]] unsigned minor_version() const noexcept;
   /// The fields; without Content-Encoding and Content-Length if the client has unpacked the body.
   [[nodiscard]] field_list fields() const noexcept;
@@ -89,7 +91,8 @@ class client_response {
   /// Errors: those of next_chunk(), and errc::body_too_large for more than client_limits::body.
   [[nodiscard]] task<> read_body();
   /// Ends the exchange early: stops the body of the request, waits until its function has ended,
-  /// and closes the connection unless the response was read to its end. Afterwards, objects that
+  /// and closes the connection, or resets the stream of HTTP/2, unless the response was read to its
+  /// end. Afterwards, objects that
   /// the body function refers to may be destroyed. Needed after client::stream() with
   /// client_request::set_stream(), because a destructor cannot wait. Must not be called while
   /// next_chunk() or read_body() is awaited.
@@ -100,7 +103,8 @@ class client_response {
   /// even a 2xx response may not mean that the server has received the body. A refusal before a
   /// redirect that changed the request to a GET counts, too.
   [[nodiscard]] bool is_request_complete() const noexcept;
-  /// The trailer fields of a chunked body; empty until the body has been read.
+  /// The trailer fields of a chunked body, or of a body of HTTP/2; empty until the body has been
+  /// read.
   [[nodiscard]] field_list trailers() const noexcept;
 
  private:

@@ -216,6 +216,7 @@ TEST_F(HttpClientTls, AServerThatChoosesAnotherProtocolGetsNoRequest) {
         tls_context::client({.system_authorities = false,
                              .authorities = {gyre::tls::pem::text(authority().certificate())},
                              .application_protocols = {"h2", "http/1.1"}});
+    options.http2.enabled = false;
     make(std::move(options));
     serve(tls_context::server({.certificates = {{.chain = gyre::tls::pem::text(made.certificate),
                                                  .key = gyre::tls::pem::text(made.key)}},

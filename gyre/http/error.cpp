@@ -15,7 +15,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 30> entries{{
+constexpr std::array<entry, 33> entries{{
     {errc::bad_start_line, 400, "the first line is no request line or status line of HTTP/1"},
     {errc::bad_method, 501, "the method is longer than any that is known"},
     {errc::bad_target, 400,
@@ -54,6 +54,9 @@ constexpr std::array<entry, 30> entries{{
     {errc::circuit_open, 503,
      "the circuit breaker refuses requests to this server, because too many have failed"},
     {errc::hedge_denied, 503, "the share of additional attempts is used up"},
+    {errc::request_refused, 503, "the server refuses the request without processing it"},
+    {errc::stream_reset, 502, "the server has reset the stream of the request"},
+    {errc::http2_violation, 502, "the server has broken the rules of HTTP/2, or has sent too much"},
 }};
 
 const entry* find(errc code) noexcept {

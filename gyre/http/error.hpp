@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// errc: the reasons for which a message of HTTP/1 is refused or an exchange fails.
+// errc: the reasons for which a message of HTTP is refused or an exchange fails.
 //
 //     std::error_code error = gyre::http::errc::bad_host;
 //     log(error.message(), gyre::http::status_code_of(gyre::http::errc::bad_host));  // 400
@@ -11,8 +11,8 @@
 
 namespace gyre::http {
 
-/// Reasons for which a message of HTTP/1.1 is refused or an exchange fails. The number in brackets
-/// is the status with which a server responds.
+/// Reasons for which a message of HTTP/1.1 or HTTP/2 is refused or an exchange fails. The number in
+/// brackets is the status with which a server responds.
 enum class errc {
   bad_start_line = 1,       ///< no request line or status line of HTTP/1 [400]
   bad_method,               ///< a method longer than any that is known [501]
@@ -45,8 +45,11 @@ enum class errc {
   // Errors of servers, added after the errors of clients.
   misdirected,  ///< a request for a host that the server does not answer for [421]
   // The errors of clients that were added later.
-  circuit_open,  ///< a request that the client's circuit breaker has refused
-  hedge_denied,  ///< an additional attempt that was not sent; seen only within a client
+  circuit_open,     ///< a request that the client's circuit breaker has refused
+  hedge_denied,     ///< an additional attempt that was not sent; seen only within a client
+  request_refused,  ///< HTTP/2: a request that the server has refused several times, unprocessed
+  stream_reset,     ///< HTTP/2: the server has reset the stream of the request
+  http2_violation,  ///< HTTP/2: the server has broken the protocol, or has sent too much
 };
 
 /// Returns the category of errc, "gyre.http". Thread-safety: any thread.

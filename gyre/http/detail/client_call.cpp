@@ -11,6 +11,7 @@
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/hedge.hpp>
 #include <gyre/task/shielded.hpp>
+#include <gyre/task/sleep.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -48,6 +49,9 @@ std::string name_of(const client_request& request) {
   throw std::system_error(make_error_code(error),
                           "http::client: " + name_of(request) + ": connecting");
 }
+
+// A request of HTTP/2 that the server refuses is sent again this many times.
+constexpr std::size_t max_refusals = 5;
 
 // Adds the fields of the standard W3C Trace Context, unless the program has set them.
 void add_trace(fields& target, const current_trace& trace) {
@@ -243,20 +247,30 @@ void client_call::judge(const std::exception_ptr& error) noexcept {
 task<> client_call::respond(body form) {
   const client_options& options = client_.options();
   bool needs_new_connection = false;
+  std::size_t refusals = 0;
   for (std::size_t redirects = 0;;) {
     const client_destination destination = client_.destination_of(request_.url());
     if (!judged_call_) begin_judged_request();
     auto acquiring = clock_.wait(client_.acquire(destination, needs_new_connection),
                                  steady_time::max(), "connecting");
-    client_lease connection = co_await std::move(acquiring);
+    client_stream_pointer stream = co_await std::move(acquiring);
     const request_route route = route_for(destination);
     const bool may_repeat = !needs_new_connection && request_.is_idempotent();
     exchange_.reset(
-        new client_exchange(std::move(connection), clock_, options, std::move(request_), caller_));
+        new client_exchange(std::move(stream), clock_, options, std::move(request_), caller_));
     auto running = as_result(exchange_->run(route));
     const auto result = co_await std::move(running);
     const bool has_met_end =
         result ? exchange_->met_idle_limit() : exchange_->is_stale(result.error());
+    if (!result && exchange_->is_unprocessed() && refusals != max_refusals) {
+      if (exchange_->requires_http1()) client_.require_http1(destination);
+      co_await exchange_->end_upload();
+      take_request_back();
+      ++client_.counts.retries;
+      task<> pausing = pause_after(refusals++);
+      co_await std::move(pausing);
+      continue;
+    }
     if (may_repeat && has_met_end) {
       co_await exchange_->end_upload();
       take_request_back();
@@ -291,6 +305,16 @@ task<> client_call::respond(body form) {
   auto reading = as_result(exchange_->read_body());
   const auto read = co_await std::move(reading);
   if (!read) std::rethrow_exception(clock_.add_name(read.error()));
+}
+
+// Waits before a request is sent again that the server of HTTP/2 has refused. The first time it
+// does not wait, because the server may just have announced the end of the connection.
+task<> client_call::pause_after(std::size_t refusals) {
+  if (refusals == 0) co_return;
+  constexpr std::chrono::milliseconds first_pause{50};
+  auto waiting = clock_.wait(sleep_for(first_pause * (1U << (refusals - 1))), steady_time::max(),
+                             "waiting after a refusal");
+  co_await std::move(waiting);
 }
 
 // Replaces the request by the one that the redirect demands. If the body will be sent again, its

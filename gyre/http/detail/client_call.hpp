@@ -11,6 +11,7 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -44,6 +45,7 @@ class client_call {
   void judge(const std::exception_ptr& error) noexcept;
 
   task<> respond(body form);
+  task<> pause_after(std::size_t refusals);
   task<> follow_redirect();
   void take_request_back();
   request_route route_for(const client_destination& destination);

@@ -37,6 +37,10 @@ class client_connection {
     keep_session();
   }
 
+  /// Whether the connection is one of HTTP/2, which ALPN or the options have chosen.
+  bool is_http2() const noexcept { return is_http2_; }
+  void set_http2() noexcept { is_http2_ = true; }
+
   /// Waits for bytes, with the time limits of request_clock::wait(). No bytes mean the end of the
   /// stream. Pass the result to keep().
   task<io::received> receive(const request_clock& clock, steady_time expiry, const char* phase) {
@@ -47,6 +51,16 @@ class client_connection {
   void keep(const io::received& bytes) {
     keep_session();
     input.append(bytes.bytes());
+  }
+  /// Waits for bytes without a time limit. Pass the result to note_received().
+  task<io::received> receive() {
+    return std::visit([](auto& stream) { return as_task(stream.receive()); }, stream_);
+  }
+  /// Stores a new TLS session, which may have come before received bytes.
+  void note_received() const noexcept { keep_session(); }
+  /// Waits without a time limit until the stream takes some of the bytes, and returns their number.
+  task<std::size_t> write_some(std::span<const std::byte> bytes) {
+    return std::visit([&](auto& stream) { return as_task(stream.write_some(bytes)); }, stream_);
   }
   /// Waits until the stream takes some of the bytes, and returns their number.
   task<std::size_t> write_some(std::span<const std::byte> bytes, const request_clock& clock,
@@ -80,6 +94,7 @@ class client_connection {
   mutable std::variant<net::tcp_stream, tls::tls_stream> stream_;
   mutable const void* kept_session_ = nullptr;  // the session stored last; the stream owns it
   std::shared_ptr<tls::session> newest_session_;
+  bool is_http2_ = false;
 };
 
 using client_lease = net::pooled_connection<client_connection>;

@@ -2,6 +2,7 @@
 #include <gyre/http/detail/client_core.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/http/detail/has_http2.hpp>
 #include <gyre/http/detail/incoming_response.hpp>
 #include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/error.hpp>
@@ -12,13 +13,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t min_pool_limit = 64;
+constexpr std::size_t min_origin_limit = 64;
 constexpr std::size_t min_breaker_limit = 64;
 constexpr const char* opening_tunnel = "opening a tunnel";
 
@@ -26,6 +29,18 @@ std::string host_and_port(const url& target) {
   std::string text =
       target.is_ipv6() ? '[' + std::string(target.host()) + ']' : std::string(target.host());
   return text.append(":").append(std::to_string(target.port()));
+}
+
+void check_http2(const http2_client_options& options) {
+  constexpr std::uint32_t max_window = std::numeric_limits<std::int32_t>::max();
+  if (options.max_streams == 0) {
+    throw std::invalid_argument("http::client: http2.max_streams must be at least 1");
+  }
+  if (options.stream_window == 0 || options.stream_window > max_window) {
+    throw std::invalid_argument("http::client: http2.stream_window must be from 1 to 2^31 - 1");
+  }
+  gyre::detail::require_not_negative(options.ping_interval, "http::client: http2.ping_interval");
+  gyre::detail::require_positive(options.ping_timeout, "http::client: http2.ping_timeout");
 }
 
 void check_options(const client_options& options) {
@@ -43,6 +58,7 @@ void check_options(const client_options& options) {
   check_limit(times.total, "http::client: timeouts.total");
   gyre::detail::require_positive(options.idle_timeout, "http::client: idle_timeout");
   gyre::detail::require_positive(options.max_lifetime, "http::client: max_lifetime");
+  check_http2(options.http2);
   check_limit(options.connecting.attempt_delay, "http::client: connecting.attempt_delay");
   check_limit(options.connecting.resolution_delay, "http::client: connecting.resolution_delay");
   if (options.breaker) static_cast<void>(circuit_breaker(*options.breaker));  // checks the options
@@ -74,7 +90,7 @@ std::string client_destination::key() const {
 client_core::client_core(event_loop& loop, client_options options)
     : loop_(loop),
       options_(std::move(options)),
-      max_pools_(min_pool_limit),
+      max_origins_(min_origin_limit),
       max_breakers_(min_breaker_limit),
       hedge_budget_(options_.hedging && options_.hedging->max_share > 0 ? max_hedge_budget : 0) {
   check_options(options_);
@@ -89,34 +105,36 @@ client_destination client_core::destination_of(const url& server) const {
   return destination;
 }
 
-std::shared_ptr<client_core::pool> client_core::pool_of(const client_destination& destination) {
+std::shared_ptr<client_origin> client_core::origin_of(const client_destination& destination) {
   const std::string key = destination.key();
-  if (const auto known = pools_.find(key); known != pools_.end()) return known->second;
-  if (pools_.size() >= max_pools_) drop_unused_pools();
-  const auto connect_to_destination = [this, destination,
-                                       newest = std::make_shared<tls::session>()] {
-    return connect(destination, newest);
+  if (const auto known = origins_.find(key); known != origins_.end()) return known->second;
+  if (origins_.size() >= max_origins_) drop_unused_origins();
+  auto connect_to_destination = [this, destination,
+                                 newest = std::make_shared<tls::session>()](bool offers_http2) {
+    return connect(destination, newest, offers_http2);
   };
-  const net::connection_pool_options options{
-      .max_open = options_.connections_per_host,
-      .max_waiting = options_.waiting_per_host,
-      .idle_timeout = options_.idle_timeout,
-      .max_lifetime = options_.max_lifetime,
-      // connect() limits each of its phases.
-      .connect_timeout = duration::max(),
-  };
-  auto entry = std::make_shared<pool>(loop_, connect_to_destination, options);
-  pools_.emplace(key, entry);
+  auto entry = std::make_shared<client_origin>(loop_, options_, first_version(destination),
+                                               std::move(connect_to_destination));
+  origins_.emplace(key, entry);
   return entry;
 }
 
-// Drops the pools without a connection, so that a client of very many hosts does not keep a pool
-// for each of them. Running calls of acquire() share ownership of their pools, which are kept.
-void client_core::drop_unused_pools() {
-  std::erase_if(pools_, [](const auto& each) {
-    return each.second.use_count() == 1 && each.second->metrics().open == 0;
+client_origin::version client_core::first_version(
+    const client_destination& destination) const noexcept {
+  const bool may_choose = destination.is_tls()
+                              ? options_.http2.enabled
+                              : options_.http2.prior_knowledge && !destination.is_absolute_form();
+  return has_http2 && may_choose ? client_origin::version::unknown
+                                 : client_origin::version::http1_only;
+}
+
+// Drops the origins without a connection, so that a client of very many hosts does not keep a pool
+// for each of them. Running calls of acquire() share ownership of their origins, which are kept.
+void client_core::drop_unused_origins() {
+  std::erase_if(origins_, [](const auto& each) {
+    return each.second.use_count() == 1 && each.second->is_unused();
   });
-  max_pools_ = std::max(min_pool_limit, 2 * pools_.size());
+  max_origins_ = std::max(min_origin_limit, 2 * origins_.size());
 }
 
 std::shared_ptr<circuit_breaker> client_core::breaker_of(const url& server) {
@@ -140,18 +158,23 @@ void client_core::drop_unused_breakers() {
   max_breakers_ = std::max(min_breaker_limit, 2 * breakers_.size());
 }
 
-task<client_lease> client_core::acquire(const client_destination& destination, bool needs_new) {
+task<client_stream_pointer> client_core::acquire(const client_destination& destination,
+                                                 bool needs_new) {
   if (is_closed_) throw std::system_error(make_error_code(io::errc::not_open), "connecting");
-  const std::shared_ptr<pool> connections = pool_of(destination);
-  auto acquiring = needs_new ? net::detail::acquire_new(*connections) : connections->acquire();
-  client_lease lease = co_await std::move(acquiring);
-  co_return lease;
+  auto acquiring = client_origin::acquire(origin_of(destination), needs_new);
+  client_stream_pointer stream = co_await std::move(acquiring);
+  co_return stream;
+}
+
+void client_core::require_http1(const client_destination& destination) {
+  const auto known = origins_.find(destination.key());
+  if (known != origins_.end()) known->second->require_http1();
 }
 
 task<std::unique_ptr<client_connection>> client_core::connect_alone(const url& server) {
   client_destination destination = destination_of(server);
   destination.tunnel = destination.proxy.has_value();
-  auto connecting = connect(destination, std::make_shared<tls::session>());
+  auto connecting = connect(destination, std::make_shared<tls::session>(), false);
   auto connection = co_await std::move(connecting);
   co_return connection;
 }
@@ -166,8 +189,9 @@ task<net::tcp_stream> client_core::connect_tcp(const url& target) {
   return net::connect(*names_, std::move(server), options_.connecting);
 }
 
-task<std::unique_ptr<client_connection>> client_core::connect(
-    const client_destination& destination, std::shared_ptr<tls::session> newest) {
+task<std::unique_ptr<client_connection>> client_core::connect(const client_destination& destination,
+                                                              std::shared_ptr<tls::session> newest,
+                                                              bool offers_http2) {
   const url& next_hop = destination.proxy ? *destination.proxy : destination.server;
   const request_clock clock(loop_, std::chrono::nanoseconds(0), {});
   if (destination.is_tls() && options_.tls && options_.tls.is_server()) {
@@ -182,29 +206,39 @@ task<std::unique_ptr<client_connection>> client_core::connect(
                               opening_tunnel);
     co_await std::move(opening);
   }
-  if (!destination.is_tls()) co_return connection;
+  if (!destination.is_tls()) {
+    if (offers_http2) connection->set_http2();
+    co_return connection;
+  }
   // Take the session out, so that the next connection after a failed handshake makes a full
   // handshake.
   const tls::session former_session = std::exchange(*newest, {});
-  auto securing = clock.wait(make_tls(connection->take_tcp(), destination, former_session),
-                             clock.expiry_of(options_.timeouts.handshake), "TLS handshake");
+  auto securing =
+      clock.wait(make_tls(connection->take_tcp(), destination, former_session, offers_http2),
+                 clock.expiry_of(options_.timeouts.handshake), "TLS handshake");
   tls::tls_stream secured_stream = co_await std::move(securing);
   const std::string protocol = secured_stream.info().application_protocol;
-  if (!protocol.empty() && !protocol.starts_with("http/1.")) {
+  const bool is_http2 = offers_http2 && protocol == "h2";
+  if (!is_http2 && !protocol.empty() && !protocol.starts_with("http/1.")) {
     clock.fail(tls::errc::no_shared_application,
                "TLS handshake: the server has chosen the protocol " + protocol);
   }
   if (!*newest) *newest = former_session;
-  co_return std::make_unique<client_connection>(std::move(secured_stream), std::move(newest));
+  auto secured_connection =
+      std::make_unique<client_connection>(std::move(secured_stream), std::move(newest));
+  if (is_http2) secured_connection->set_http2();
+  co_return secured_connection;
 }
 
 task<tls::tls_stream> client_core::make_tls(net::tcp_stream stream,
                                             const client_destination& destination,
-                                            const tls::session& former_session) {
+                                            const tls::session& former_session, bool offers_http2) {
   const tls::tls_context& context =
       options_.tls ? options_.tls : tls::tls_context::default_client();
-  return tls::connect(std::move(stream), std::string(destination.server.host()), context,
-                      former_session);
+  std::vector<std::string> protocols;
+  if (offers_http2) protocols = {"h2", "http/1.1"};
+  return tls::detail::connect_offering(std::move(stream), std::string(destination.server.host()),
+                                       context, former_session, std::move(protocols));
 }
 
 task<> client_core::open_tunnel(client_connection& connection,
@@ -253,18 +287,18 @@ task<> client_core::open_tunnel(client_connection& connection,
 
 void client_core::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
-  for (const auto& [key, each] : pools_) each->close();
+  for (const auto& [key, each] : origins_) each->close();
   closing_.request_stop();
 }
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
   sum.requests -= sum.hedges;  // each attempt was counted
-  sum.origins = pools_.size();
-  for (const auto& [key, each] : pools_) {
-    const net::connection_pool_metrics pool_metrics = each->metrics();
-    sum.open += pool_metrics.open;
-    sum.idle += pool_metrics.idle;
+  sum.origins = origins_.size();
+  for (const auto& [key, each] : origins_) {
+    sum.open += each->open();
+    sum.idle += each->idle();
+    sum.http2_connections += each->http2_connections();
   }
   sum.circuit_refusals = dropped_refusals_;
   for (const auto& [key, each] : breakers_) {

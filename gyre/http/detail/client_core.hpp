@@ -7,6 +7,8 @@
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/cookie_jar.hpp>
 #include <gyre/http/detail/client_connection.hpp>
+#include <gyre/http/detail/client_origin.hpp>
+#include <gyre/http/detail/client_stream.hpp>
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/url.hpp>
 #include <gyre/net/connection_pool.hpp>
@@ -51,8 +53,11 @@ class client_core {
   const client_options& options() const noexcept { return options_; }
   client_destination destination_of(const url& server) const;
 
-  /// Returns an idle connection, or a new one; with `needs_new` always a new one.
-  task<client_lease> acquire(const client_destination& destination, bool needs_new);
+  /// Returns a stream of a connection that has room, or of a new one; with `needs_new`, none of an
+  /// idle connection of HTTP/1.1.
+  task<client_stream_pointer> acquire(const client_destination& destination, bool needs_new);
+  /// Called when the server wants HTTP/1.1.
+  void require_http1(const client_destination& destination);
 
   /// Returns the circuit breaker of a server; null if there are none.
   std::shared_ptr<circuit_breaker> breaker_of(const url& server);
@@ -76,23 +81,23 @@ class client_core {
   bool abandoned = false;  ///< whether the client was destroyed: callbacks are then not called
 
  private:
-  using pool = net::connection_pool<client_connection>;
-
-  std::shared_ptr<pool> pool_of(const client_destination& destination);
-  void drop_unused_pools();
+  std::shared_ptr<client_origin> origin_of(const client_destination& destination);
+  client_origin::version first_version(const client_destination& destination) const noexcept;
+  void drop_unused_origins();
   void drop_unused_breakers();
   task<std::unique_ptr<client_connection>> connect(const client_destination& destination,
-                                                   std::shared_ptr<tls::session> newest);
+                                                   std::shared_ptr<tls::session> newest,
+                                                   bool offers_http2);
   task<net::tcp_stream> connect_tcp(const url& target);
   task<tls::tls_stream> make_tls(net::tcp_stream stream, const client_destination& destination,
-                                 const tls::session& former_session);
+                                 const tls::session& former_session, bool offers_http2);
   task<> open_tunnel(client_connection& connection, const client_destination& destination,
                      const request_clock& clock);
 
   event_loop& loop_;
   const client_options options_;
-  std::map<std::string, std::shared_ptr<pool>> pools_;  // by client_destination::key()
-  std::size_t max_pools_;  // at this number of pools, pool_of() drops unused ones
+  std::map<std::string, std::shared_ptr<client_origin>> origins_;  // by client_destination::key()
+  std::size_t max_origins_;  // at this number of origins, origin_of() drops unused ones
   std::map<std::string, std::shared_ptr<circuit_breaker>> breakers_;  // by scheme, host and port
   std::size_t max_breakers_;            // at this number, breaker_of() drops unused ones
   std::uint64_t dropped_refusals_ = 0;  // by the circuit breakers that were dropped

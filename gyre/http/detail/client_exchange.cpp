@@ -49,7 +49,7 @@ bool is_broken_connection(const std::exception_ptr& error) noexcept {
 
 }  // namespace
 
-client_exchange::client_exchange(client_lease connection, request_clock clock,
+client_exchange::client_exchange(client_stream_pointer stream, request_clock clock,
                                  const client_options& options, client_request request,
                                  executor& uploader)
     : request_(std::move(request)),
@@ -57,8 +57,8 @@ client_exchange::client_exchange(client_lease connection, request_clock clock,
       timeouts_(options.timeouts),
       limits_(options.limits),
       url_(request_->url()),
-      connection_(std::move(connection)),
-      is_reused_(connection_.is_reused()),
+      stream_(std::move(stream)),
+      is_reused_(stream_->is_reused()),
       keep_alive_(asks_for_close(request_->fields()) ? keep_alive::close : keep_alive::kept),
       uploader_(uploader),
       expects_continue_(request_->has_body_ && request_->expects_continue_),
@@ -76,8 +76,7 @@ void client_exchange::release(client_exchange* exchange) noexcept {
 task<> client_exchange::run(const request_route& route) {
   std::exception_ptr send_error;
   bool has_head = false;
-  prepare_head(route);
-  auto sending = as_result(send(std::as_bytes(std::span(head_))));
+  auto sending = as_result(send_head(route));
   const auto sent = co_await std::move(sending);
   if (!sent) {
     send_error = sent.error();
@@ -140,16 +139,12 @@ void client_exchange::forget_request() noexcept {
   if (!is_uploading()) release_request();
 }
 
-void client_exchange::release_request() noexcept {
-  head_ = {};
-  chunk_ = {};
-  request_.reset();
-}
+void client_exchange::release_request() noexcept { request_.reset(); }
 
 // --- Sending ---
 
-// Formats the head, and appends a small body unless "100 Continue" must come first.
-void client_exchange::prepare_head(const request_route& route) {
+// Sends the head, and a small body unless "100 Continue" must come first.
+task<> client_exchange::send_head(const request_route& route) {
   const http::method method = request_->method_;
   const bool wants_length =
       method == http::method::post || method == http::method::put || method == http::method::patch;
@@ -160,8 +155,12 @@ void client_exchange::prepare_head(const request_route& route) {
     length = request_->stream_length_.value_or(0);
   }
   writer_.begin_request(kind, length, expects_continue_);
-  head_ = make_request_head(*request_, route, writer_);
-  if (!sends_body_apart()) head_ += request_->body_;
+  const client_stream::message outgoing{
+      .request = *request_,
+      .route = route,
+      .framing = writer_,
+      .body = sends_body_apart() ? std::string_view() : std::string_view(request_->body_)};
+  return stream_->send_head(outgoing, clock_, timeouts_.send);
 }
 
 bool client_exchange::sends_body_apart() const noexcept {
@@ -171,7 +170,9 @@ bool client_exchange::sends_body_apart() const noexcept {
 
 task<> client_exchange::send_body() {
   if (!request_->is_streamed()) {
-    task<> sending = send(std::as_bytes(std::span(request_->body_)));
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(request_->body_));
+    if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
+    task<> sending = stream_->send_body(writer_, bytes, clock_, timeouts_.send);
     co_await std::move(sending);
     writer_.complete();
     co_return;
@@ -181,9 +182,7 @@ task<> client_exchange::send_body() {
   task<> streaming = request_->stream_(body);
   co_await std::move(streaming);
   if (writer_.missing() != 0) clock_.fail(errc::body_mismatch, sending_body);
-  chunk_.clear();
-  writer_.append_end(chunk_, body.trailers_.text());
-  task<> ending = send(std::as_bytes(std::span(chunk_)));
+  task<> ending = stream_->end_body(writer_, body.trailers_, clock_, timeouts_.send);
   co_await std::move(ending);
   writer_.complete();
 }
@@ -191,33 +190,16 @@ task<> client_exchange::send_body() {
 task<> client_exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
-  if (writer_.is_chunked()) {
-    chunk_.assign(writer_.format_chunk_header(bytes.size()));
-    chunk_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append("\r\n");
-    bytes = std::as_bytes(std::span(chunk_));
-  }
-  task<> sending = send(bytes);
+  task<> sending = stream_->send_body(writer_, bytes, clock_, timeouts_.send);
   co_await std::move(sending);
 }
 
-task<> client_exchange::send(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    auto writing = connection_->write_some(bytes, clock_, clock_.expiry_of(timeouts_.send),
-                                           "sending the request");
-    try {
-      const std::size_t count = co_await std::move(writing);
-      bytes = bytes.subspan(count);
-    } catch (...) {
-      has_write_failed_ = true;
-      throw;
-    }
-  }
-}
-
-// Whether the connection to the server has broken while the request was sent. The same error
-// without a failed write is one of the body's own source.
+// Whether the connection to the server has broken while the request was sent, or the server has
+// reset the stream. The same error without a failed write is one of the body's own source.
 bool client_exchange::has_lost_server(const std::exception_ptr& send_error) const noexcept {
-  return has_write_failed_ && is_broken_connection(send_error);
+  if (stream_ == nullptr || !stream_->has_send_failed()) return false;
+  return is_broken_connection(send_error) || code_of(send_error) == errc::stream_reset ||
+         code_of(send_error) == errc::request_refused;
 }
 
 // --- Receiving ---
@@ -226,19 +208,18 @@ steady_time client_exchange::end_of_gap() const noexcept {
   return gaps_are_limited_ ? clock_.expiry_of(timeouts_.between_bytes) : steady_time::max();
 }
 
-// Stores received bytes. Returns false at the end of the connection.
-bool client_exchange::keep(const io::received& bytes) {
-  connection_->keep(bytes);
-  has_begun_ = has_begun_ || !bytes.empty();
-  has_ended_ = bytes.empty();
-  return !has_ended_;
+// Called with the result of client_stream::receive(), which it returns.
+bool client_exchange::note_received(bool has_received) noexcept {
+  has_begun_ = has_begun_ || has_received;
+  has_ended_ = !has_received;
+  return has_received;
 }
 
 // Reads heads up to that of the final response, or of a "100 Continue" that the request expects.
 // `first_byte`: the deadline for the first byte of each head.
 task<> client_exchange::read_head(steady_time first_byte) {
   for (;;) {
-    const auto is_whole = response_.take_head(connection_->input);
+    const auto is_whole = stream_->take_head(response_);
     if (!is_whole) clock_.fail(is_whole.error(), reading_head);
     if (*is_whole) {
       const bool continues =
@@ -247,12 +228,13 @@ task<> client_exchange::read_head(steady_time first_byte) {
       skip_interim();
       continue;
     }
-    const bool waits_for_first = connection_->input.empty();
-    auto receiving =
-        connection_->receive(clock_, waits_for_first ? first_byte : end_of_gap(),
-                             waits_for_first ? "waiting for the response" : reading_head);
-    const io::received bytes = co_await std::move(receiving);
-    if (!keep(bytes)) clock_.fail(has_begun_ ? errc::truncated : errc::no_response, reading_head);
+    const bool waits_for_first = !stream_->has_input();
+    auto receiving = stream_->receive(clock_, waits_for_first ? first_byte : end_of_gap(),
+                                      waits_for_first ? "waiting for the response" : reading_head);
+    const bool has_received = co_await std::move(receiving);
+    if (!note_received(has_received)) {
+      clock_.fail(has_begun_ ? errc::truncated : errc::no_response, reading_head);
+    }
   }
 }
 
@@ -267,13 +249,13 @@ void client_exchange::skip_interim() {
 task<client_exchange::piece> client_exchange::receive_piece() {
   check_upload();
   while (response_.reader().expects_body()) {
-    const auto bytes_of_body = response_.take_piece(connection_->input);
+    const auto bytes_of_body = stream_->take_piece(response_);
     if (!bytes_of_body) break;
     if (!bytes_of_body->empty()) co_return *bytes_of_body;
     if (!response_.reader().expects_body()) break;
-    auto receiving = connection_->receive(clock_, end_of_gap(), reading_body);
-    const io::received bytes = co_await std::move(receiving);
-    if (!keep(bytes) && response_.end_input() != no_error) break;
+    auto receiving = stream_->receive(clock_, end_of_gap(), reading_body);
+    const bool has_received = co_await std::move(receiving);
+    if (!note_received(has_received) && response_.end_input() != no_error) break;
   }
   // Each call after the failure of a body throws that failure again.
   const errc failure = response_.reader().error();
@@ -335,11 +317,11 @@ task<> client_exchange::finish_upload() {
 // this exchange. Returns true if the server closes first.
 task<bool> client_exchange::server_closes() {
   if (has_ended_) co_return true;
-  if (!connection_->input.empty()) co_return false;
-  auto receiving = as_result(connection_->receive(clock_, steady_time::max(), sending_body));
-  const auto bytes = co_await std::move(receiving);
-  if (bytes) co_return !keep(*bytes);
-  if (!is_broken_connection(bytes.error())) std::rethrow_exception(bytes.error());
+  if (stream_->has_input()) co_return false;
+  auto receiving = as_result(stream_->receive(clock_, steady_time::max(), sending_body));
+  const auto has_received = co_await std::move(receiving);
+  if (has_received) co_return !note_received(*has_received);
+  if (!is_broken_connection(has_received.error())) std::rethrow_exception(has_received.error());
   co_return true;
 }
 
@@ -372,7 +354,7 @@ task<client_exchange::piece> client_exchange::receive_piece_while_uploading() {
 }
 
 task<client_exchange::piece> client_exchange::next_chunk() {
-  if (!connection_.has_connection()) co_return std::nullopt;
+  if (stream_ == nullptr) co_return std::nullopt;
   for (;;) {
     if (unpacker_) {
       if (const auto unpacked = take_unpacked()) co_return unpacked;
@@ -432,7 +414,7 @@ task<> client_exchange::drop_body() {
 task<> client_exchange::stop() {
   auto ending = shielded(end_upload());
   co_await std::move(ending);
-  connection_ = {};
+  stream_.reset();
   unpacker_.reset();
 }
 
@@ -440,14 +422,9 @@ void client_exchange::end() noexcept {
   if (!response_.head().framing.keep_alive) keep_alive_ = keep_alive::close;
   const message_reader& reader = response_.reader();
   const bool is_read = reader.state() == reading::ended && reader.error() == no_error;
-  const bool is_reusable = writer_.is_complete() && is_read && keep_alive_ == keep_alive::kept &&
-                           connection_->input.empty();
-  if (is_reusable) {
-    connection_->input = io::buffer({.prepend = 0});  // an idle connection holds no memory
-    const std::optional<std::chrono::seconds> limit = response_.idle_time_of_server();
-    connection_.give_back(limit ? duration(*limit) : duration::max());
-  }
-  connection_ = {};
+  const bool is_reusable = writer_.is_complete() && is_read && keep_alive_ == keep_alive::kept;
+  if (is_reusable) stream_->give_back(response_.idle_time_of_server());
+  stream_.reset();
   unpacker_.reset();
 }
 

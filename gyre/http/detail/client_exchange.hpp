@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_exchange: one request and its response, on a connection of a client's pool.
+// client_exchange: one request and its response, on a connection of a client's pool or a stream of
+// HTTP/2.
 //
 // Both directions run at once while the body of a request is sent ("the upload"):
 //
@@ -8,7 +9,7 @@
 // | sends the head of a final response below 400 | continues | is read when the caller awaits it |
 // | sends the head of a final response from 400 on | is stopped | is read |
 // | ends the response | continues: the exchange ends after both | has ended |
-// | closes the connection | is stopped | ends, or is truncated |
+// | closes the connection, or the stream of HTTP/2 | is stopped | ends, or is truncated |
 //
 // The upload is a separate coroutine, because client::stream() returns the response while the
 // upload continues. If the response is destroyed first, the end of the upload destroys the
@@ -20,15 +21,13 @@
 #include <gyre/http/client_request.hpp>
 #include <gyre/http/detail/body_unpacker.hpp>
 #include <gyre/http/detail/byte_sink.hpp>
-#include <gyre/http/detail/client_connection.hpp>
+#include <gyre/http/detail/client_stream.hpp>
 #include <gyre/http/detail/incoming_response.hpp>
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/url.hpp>
-#include <gyre/io/received.hpp>
-#include <gyre/net/connection_pool.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -51,7 +50,7 @@ namespace gyre::http::detail {
 class client_exchange final : public byte_sink {
  public:
   /// `uploader`: runs the coroutine that sends a long or streamed body.
-  client_exchange(client_lease connection, request_clock clock, const client_options& options,
+  client_exchange(client_stream_pointer stream, request_clock clock, const client_options& options,
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
@@ -113,6 +112,10 @@ class client_exchange final : public byte_sink {
   /// came, so that another attempt is allowed: no byte of a response has come, and a streamed body
   /// was not used.
   bool is_stale(const std::exception_ptr& error) const noexcept;
+  /// Whether the server has certainly not processed the request, which can be sent again.
+  bool is_unprocessed() const noexcept { return !is_body_used_ && stream_->is_unprocessed(); }
+  /// Whether another attempt must use HTTP/1.1.
+  bool requires_http1() const noexcept { return stream_->requires_http1(); }
   /// Whether the server has answered 408 to a reused connection and closes it, because its time
   /// limit for idle connections has expired (RFC 9110, 15.5.9). Another attempt is then allowed.
   bool met_idle_limit() const noexcept;
@@ -137,14 +140,13 @@ class client_exchange final : public byte_sink {
     client_exchange* exchange_;
   };
 
-  void prepare_head(const request_route& route);
+  task<> send_head(const request_route& route);
   bool sends_body_apart() const noexcept;
   task<bool> server_wants_body();
   task<bool> upload_and_read_head();
   task<> send_body();
-  task<> send(std::span<const std::byte> bytes);
   bool has_lost_server(const std::exception_ptr& send_error) const noexcept;
-  bool keep(const io::received& bytes);
+  bool note_received(bool has_received) noexcept;
   task<> read_head(steady_time first_byte);
   void skip_interim();
   task<piece> receive_piece();
@@ -165,20 +167,17 @@ class client_exchange final : public byte_sink {
   const client_timeouts timeouts_;
   const client_limits limits_;
   const http::url url_;
-  client_lease connection_;
+  client_stream_pointer stream_;  // null when the exchange has ended
   const bool is_reused_;
   keep_alive keep_alive_;
   executor& uploader_;
   message_writer writer_;
-  std::string head_;
-  std::string chunk_;
   const bool expects_continue_;
   bool is_body_used_ = false;  // whether the function of a streamed body was called
   incoming_response response_;
-  bool has_begun_ = false;         // whether a byte of a response was received
-  bool has_ended_ = false;         // whether the server has ended the connection
-  bool has_write_failed_ = false;  // whether a write of the request to the server has failed
-  bool gaps_are_limited_ = true;   // whether timeouts_.between_bytes applies
+  bool has_begun_ = false;        // whether a byte of a response was received
+  bool has_ended_ = false;        // whether the server has ended the connection or the stream
+  bool gaps_are_limited_ = true;  // whether timeouts_.between_bytes applies
   std::optional<body_unpacker> unpacker_;
   bool has_unknown_coding_ = false;  // whether the codings of the body are not supported
   std::string body_;

@@ -7,6 +7,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/http/detail/connection_protocol.hpp>
+#include <gyre/http/detail/has_http2.hpp>
 #include <gyre/http/detail/http2_session.hpp>
 #include <gyre/http/detail/http2_stream.hpp>
 #include <gyre/http/detail/server_core.hpp>
@@ -16,14 +17,7 @@
 #include <cstddef>
 #include <memory>
 
-#ifndef GYRE_HAS_NGHTTP2
-#define GYRE_HAS_NGHTTP2 0
-#endif
-
 namespace gyre::http::detail {
-
-/// Whether this build of the library speaks HTTP/2.
-inline constexpr bool has_http2 = GYRE_HAS_NGHTTP2 != 0;
 
 /// Begins HTTP/2 on a connection, from the first byte of the client's preface on.
 [[nodiscard]] std::unique_ptr<connection_protocol> make_http2_connection(

@@ -3,8 +3,10 @@
 
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/http2_response.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace gyre::http::detail {
 
@@ -30,6 +32,13 @@ std::expected<bool, errc> incoming_response::take_head(io::input& input) {
   }
   if (error != no_error) return std::unexpected(error);
   return true;
+}
+
+errc incoming_response::take_head(header_block head, bool is_end) {
+  is_http2_ = true;
+  head_fields_ = std::move(head);
+  const errc error = read_http2_response(head_fields_, is_end, limits_, request_method_, head_);
+  return error == no_error ? reader_.begin(head_.framing, message_reader::unlimited) : error;
 }
 
 std::optional<std::chrono::seconds> incoming_response::idle_time_of_server() const noexcept {

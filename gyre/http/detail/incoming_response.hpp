@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/http/client_options.hpp>
+#include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 #include <gyre/http/detail/message_reader.hpp>
 #include <gyre/http/error.hpp>
@@ -37,6 +38,14 @@ class incoming_response {
   /// Consumes a head. Returns false if more bytes must come. Errors: those of head_scanner, and of
   /// parse_response_head().
   [[nodiscard]] std::expected<bool, errc> take_head(io::input& input);
+  /// Takes a head of HTTP/2, which begins with ":status". `is_end`: whether no body follows.
+  /// Errors: those of read_http2_response().
+  [[nodiscard]] errc take_head(header_block head, bool is_end);
+  /// Takes the head of an interim response of HTTP/2, whose fields are dropped.
+  void take_interim(unsigned status) noexcept {
+    is_http2_ = true;
+    head_.status = status;
+  }
   bool is_interim() const noexcept { return head_.status < 200; }
   /// Skips the interim response whose head was taken; take_head() then takes the next head. Errors:
   /// those of message_reader::skip_interim().
@@ -50,11 +59,20 @@ class incoming_response {
     if (!piece) reader_.fail(piece.error());
     return piece;
   }
+  /// Counts bytes of a body of HTTP/2. Errors: body_too_large, for more than were announced.
+  [[nodiscard]] errc take_piece(std::size_t count) noexcept {
+    const errc error = reader_.add(count);
+    if (error != no_error) reader_.fail(error);
+    return error;
+  }
+  /// Called at the end of a body of HTTP/2.
+  void end_body(const header_block& trailers) { reader_.end(trailers); }
   /// Called when the server has ended its side. Errors: truncated, within the body.
   [[nodiscard]] errc end_input() noexcept { return reader_.end_input(); }
 
   const message_reader& reader() const noexcept { return reader_; }
   const response_head& head() const noexcept { return head_; }
+  bool is_http2() const noexcept { return is_http2_; }
   /// Returns the length of the body as it is sent, before decompression.
   std::optional<std::uint64_t> content_length() const noexcept;
   field_list fields() const noexcept { return field_list(head_.fields); }
@@ -73,7 +91,9 @@ class incoming_response {
   head_scanner scanner_;
   message_reader reader_;
   response_head head_;
-  std::string head_text_;
+  std::string head_text_;     // of HTTP/1.1
+  header_block head_fields_;  // of HTTP/2
+  bool is_http2_ = false;
 };
 
 }  // namespace gyre::http::detail

@@ -24,6 +24,39 @@ bool is_own(std::string_view name) noexcept {
                              [&](std::string_view each) { return equals_lower(name, each); });
 }
 
+std::string authority_of(const client_request& request) {
+  const auto host = request.fields().get("Host");
+  return host ? std::string(*host) : request.url().authority();
+}
+
+template <class Add>
+void add_program_fields(const http::fields& fields, const Add& add) {
+  for (const auto& [name, value] : fields) {
+    if (!is_own(name)) add(name, value);
+  }
+}
+
+// Adds the fields that the client sends unless the program has set them.
+template <class Add>
+void add_client_fields(const client_request& request, const request_route& route, const Add& add) {
+  const http::fields& fields = request.fields();
+  const std::string_view user = request.url().user_info();
+  if (!fields.contains("User-Agent")) add("User-Agent", "gyre");
+  if (!fields.contains("Accept")) add("Accept", "*/*");
+  if (route.accept_compressed) add("Accept-Encoding", "br, zstd, gzip");
+  if (!user.empty() && !fields.contains("Authorization")) {
+    add("Authorization", basic_credentials(user));
+  }
+  if (!route.cookies.empty()) add("Cookie", route.cookies);
+  if (!route.proxy_authorization.empty()) add("Proxy-Authorization", route.proxy_authorization);
+}
+
+template <class Add>
+void add_body_fields(const message_writer& body, const Add& add) {
+  if (const auto length = body.content_length()) add("Content-Length", std::to_string(*length));
+  if (body.state() == writing::awaiting_continue) add("Expect", "100-continue");
+}
+
 }  // namespace
 
 bool asks_for_close(const http::fields& request) noexcept {
@@ -43,31 +76,34 @@ std::string make_request_head(const client_request& request, const request_route
   constexpr std::size_t own_bytes = 256;  // estimate for the lines that the client adds
   std::string head;
   head.reserve(own_bytes + target.path().size() + target.query().size() + fields.text().size());
+  const auto add = [&head](std::string_view name, std::string_view value) {
+    head.append(name).append(": ").append(value).append("\r\n");
+  };
   head.append(request.method_text()).append(" ");
   if (route.absolute_form) head.append(target.scheme()).append("://").append(target.authority());
-  head.append(target.target()).append(" HTTP/1.1\r\nHost: ");
-  const auto host = fields.get("Host");
-  head.append(host ? std::string(*host) : target.authority()).append("\r\n");
-  for (const auto& [name, value] : fields) {
-    if (!is_own(name)) head.append(name).append(": ").append(value).append("\r\n");
-  }
+  head.append(target.target()).append(" HTTP/1.1\r\n");
+  add("Host", authority_of(request));
+  add_program_fields(fields, add);
   if (asks_for_close(fields)) head += "Connection: close\r\n";
-  if (!fields.contains("User-Agent")) head += "User-Agent: gyre\r\n";
-  if (!fields.contains("Accept")) head += "Accept: */*\r\n";
-  if (route.accept_compressed) head += "Accept-Encoding: br, zstd, gzip\r\n";
-  if (!target.user_info().empty() && !fields.contains("Authorization")) {
-    head.append("Authorization: ").append(basic_credentials(target.user_info())).append("\r\n");
-  }
-  if (!route.cookies.empty()) head.append("Cookie: ").append(route.cookies).append("\r\n");
-  if (!route.proxy_authorization.empty()) {
-    head.append("Proxy-Authorization: ").append(route.proxy_authorization).append("\r\n");
-  }
+  add_client_fields(request, route, add);
   if (body.is_chunked()) head += "Transfer-Encoding: chunked\r\n";
-  if (const auto length = body.content_length()) {
-    head.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
-  }
-  if (body.state() == writing::awaiting_continue) head += "Expect: 100-continue\r\n";
+  add_body_fields(body, add);
   return head += "\r\n";
+}
+
+void add_request_head(const client_request& request, const request_route& route,
+                      const message_writer& body, header_block& head) {
+  const url& target = request.url();
+  const auto add = [&head](std::string_view name, std::string_view value) {
+    head.add_lowered(name, value);
+  };
+  head.add(":method", request.method_text());
+  head.add(":scheme", target.scheme());
+  head.add(":authority", authority_of(request));
+  head.add(":path", target.target());
+  add_program_fields(request.fields(), add);
+  add_client_fields(request, route, add);
+  add_body_fields(body, add);
 }
 
 }  // namespace gyre::http::detail

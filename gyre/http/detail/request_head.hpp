@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_request_head: formats the head of a request of a client.
+// make_request_head, add_request_head: the head of a request of a client, in HTTP/1.1 and HTTP/2.
 #pragma once
 
 #include <gyre/http/client_request.hpp>
+#include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/fields.hpp>
 
@@ -22,6 +23,10 @@ struct request_route {
 /// Returns the head with its empty line. `body`: the framing, after begin_request().
 std::string make_request_head(const client_request& request, const request_route& route,
                               const message_writer& body);
+/// Adds the fields of the head in HTTP/2, with names in lower case and the pseudo-header fields
+/// first. `body`: the framing, after begin_request().
+void add_request_head(const client_request& request, const request_route& route,
+                      const message_writer& body, header_block& head);
 /// Whether the fields of a request contain `Connection: close`.
 bool asks_for_close(const http::fields& request) noexcept;
 /// Returns the value of Authorization or Proxy-Authorization for the user of a URL ("Basic …").
