@@ -93,6 +93,14 @@ gyre::http::client_options careful() {
   return options;
 }
 
+gyre::http::client_options patient() {
+  gyre::http::client_options options;
+  options.http2.prior_knowledge = true;  // http URLs, too: their servers must speak HTTP/2
+  options.http2.max_streams = 20;
+  options.http2.ping_interval = 10s;
+  return options;
+}
+
 gyre::http::client_options resilient() {
   gyre::http::client_options options;
   options.breaker = gyre::circuit_breaker_options{.failure_rate = 0.5, .open_time = 5s};
@@ -138,6 +146,8 @@ int main() {
   std::cout << gyre::sync_wait(loop, upload(client, site + "/log")) << '\n';
   std::cout << form(site + "/log", "bytes").body().contains("beach.jpg") << '\n';
   gyre::sync_wait(loop, give_up_soon(client, site + "/users/7"));
+  gyre::http::client over_http2(loop, patient());
+  gyre::sync_wait(loop, show_user(over_http2, site + "/users/7"));
   gyre::http::client third(loop, resilient());
   gyre::sync_wait(loop, show_user(third, site + "/users/7"));
   gyre::http::client other(loop, careful());

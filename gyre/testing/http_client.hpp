@@ -37,7 +37,8 @@ struct http_client_options {
   /// The client's address, as request::peer_endpoint() tells it; each connection has another port.
   net::ip_address address = net::ip_address("192.0.2.1");
   /// The settings of the client itself. Tests look at each response, so no redirect is followed,
-  /// and only a day of virtual time ends a request.
+  /// and only a day of virtual time ends a request. With `client.http2.prior_knowledge` requests
+  /// use HTTP/2.
   http::client_options client = {.timeouts = {.connect = {},
                                               .handshake = {},
                                               .send = {},

@@ -68,6 +68,17 @@ class HttpClient : public testing::Test {
   std::optional<http_client> client_;
 };
 
+TEST_F(HttpClient, SpeaksHttp2IfTheOptionsSaySo) {
+  server.get("/", [](request& request) {
+    return response::text(std::to_string(request.major_version()));
+  });
+  http_client_options settings;
+  settings.client.http2.prior_knowledge = true;
+  const unsigned version = client(settings).get("/").major_version();
+  EXPECT_EQ(client().get("/").body(), std::to_string(version));
+  EXPECT_LE(client().client().metrics().open, 1U);
+}
+
 TEST_F(HttpClient, ReadsTheResponsesOfRoutes) {
   server.get("/users/{id}", [](request& request) {
     return response::text("user " + request.param("id") + " of page " +

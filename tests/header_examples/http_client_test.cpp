@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,16 @@ gyre::task<> get_once(gyre::event_loop& loop, std::string url) {
 TEST_F(HttpClientExamples, ClientGets) {
   gyre::sync_wait(loop, get_once(loop, url));
   EXPECT_EQ(printed, "200 Ada");
+}
+
+TEST_F(HttpClientExamples, ClientsLimitConnectionsOfHttp2) {
+  using namespace std::chrono_literals;
+  // gyre/http/http2_client_options.hpp
+  gyre::http::client_options options;
+  options.http2.max_streams = 32;
+  options.http2.ping_interval = 15s;
+  const gyre::http::client client(loop, options);
+  EXPECT_EQ(client.metrics().requests, 0U);
 }
 
 // gyre/http/client_request.hpp
