@@ -6,16 +6,18 @@
 namespace gyre::http {
 
 void write_metrics(metrics::exposition& output, const client_metrics& counts) {
-  const auto& [origins, open, idle, requests, redirects, retries, hedges, hedges_used,
-               hedges_denied, circuit_refusals, open_circuits] = counts;
+  const auto& [origins, open, idle, http2_connections, requests, redirects, retries, hedges,
+               hedges_used, hedges_denied, circuit_refusals, open_circuits] = counts;
   output.add_gauge("gyre_http_client_origins", "Hosts with a pool of connections.", origins);
   output.add_gauge("gyre_http_client_connections_open", "Connections, idle or in use.", open);
   output.add_gauge("gyre_http_client_connections_idle", "Connections that no request uses.", idle);
+  output.add_gauge("gyre_http2_client_connections", "Connections of HTTP/2.", http2_connections);
   output.add_counter("gyre_http_client_requests_total", "Requests.", requests);
   output.add_counter("gyre_http_client_redirects_total", "Redirects that were followed.",
                      redirects);
   output.add_counter("gyre_http_client_retries_total",
-                     "Requests repeated because their connection was closed.", retries);
+                     "Requests repeated because their connection was closed or refused them.",
+                     retries);
   output.add_counter("gyre_http_client_hedges_total", "Additional attempts.", hedges);
   output.add_counter("gyre_http_client_hedges_used_total",
                      "Requests whose response came from an additional attempt.", hedges_used);

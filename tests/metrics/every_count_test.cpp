@@ -175,8 +175,8 @@ TEST(EveryCount, HttpIsWritten) {
   }
   gyre::http::client_metrics client;
   {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = client;
-    every_field(a, b, c, d, e, f, g, h, i, j, k).expect_in(client);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = client;
+    every_field(a, b, c, d, e, f, g, h, i, j, k, l).expect_in(client);
   }
   gyre::http::access_log_writer_metrics log;
   {
