@@ -395,6 +395,113 @@ def http(server: Program) -> contextlib.closing:
     return contextlib.closing(HTTPConnection(host, port, timeout=PATIENCE))
 
 
+class WebSocketPeer:
+    """A client of a WebSocket whose messages are short texts."""
+
+    def __init__(self, server: Program, path: str, origin: str | None = None) -> None:
+        self.socket = server.connect()
+        host, port = server.addresses[0]
+        fields = {
+            "Host": f"{host}:{port}",
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        }
+        if origin:
+            fields["Origin"] = origin
+        lines = [f"GET {path} HTTP/1.1", *(f"{name}: {fields[name]}" for name in fields)]
+        self.socket.sendall("\r\n".join([*lines, "", ""]).encode())
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += receive(self.socket, 1)
+        self.status = int(head.split()[1])
+
+    def __enter__(self) -> "WebSocketPeer":
+        assert self.status == 101, self.status
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, text: str | bytes, opcode: int = 1) -> None:
+        payload = text.encode() if isinstance(text, str) else text
+        size = len(payload)
+        length = bytes([0x80 | size]) if size < 126 else struct.pack(">BH", 0xFE, size)
+        mask = os.urandom(4)
+        masked = bytes(each ^ mask[i % 4] for i, each in enumerate(payload))
+        self.socket.sendall(bytes([0x80 | opcode]) + length + mask + masked)
+
+    def receive(self) -> tuple[int, bytes]:
+        """The opcode of the next frame, and its payload."""
+        first, size = receive(self.socket, 2)
+        if size == 126:
+            (size,) = struct.unpack(">H", receive(self.socket, 2))
+        return first & 0x0F, receive(self.socket, size)
+
+    def text(self) -> str:
+        opcode, payload = self.receive()
+        assert opcode == 1, (opcode, payload)
+        return payload.decode()
+
+    def end(self, code: int) -> None:
+        """Expects the other side's Close frame, and closes."""
+        opcode, payload = self.receive()
+        assert opcode == 8 and payload[:2] == struct.pack(">H", code), (opcode, payload)
+        self.send(payload[:2], 8)
+        assert receive_all(self.socket) == b""
+
+
+def web_chat(program: str) -> None:
+    with Program(program, "127.0.0.1:0") as server, contextlib.ExitStack() as open_peers:
+
+        def join(name: str, after: str = "0") -> WebSocketPeer:
+            peer = WebSocketPeer(server, f"/chat?name={name}&after={after}")
+            return open_peers.enter_context(peer)
+
+        with http(server) as client:
+            client.request("GET", "/")
+            assert b"new WebSocket(url)" in client.getresponse().read()
+        ada, bob = join("Ada%09L"), join("B%C3%B6b")
+        ada.send("key1\thello\tall <b>")
+        numbers = []
+        for peer in ada, bob:
+            number, *rest = peer.text().split("\t", 3)
+            numbers.append(int(number))
+            assert rest == ["key1", "Ada L", "hello\tall <b>"], rest
+        assert numbers[0] == numbers[1]
+        # A line that is sent again is shown once.
+        bob.send("key1\thello\tall <b>")
+        bob.send("key2\tsecond")
+        second = ada.text()
+        assert second == f"{numbers[0] + 1}\tkey2\tB\u00f6b\tsecond" == bob.text()
+        # A guest that comes back gets the lines that it has missed.
+        with WebSocketPeer(server, f"/chat?name=Eve&after={numbers[0]}") as eve:
+            assert eve.text() == second
+        with WebSocketPeer(server, "/chat?name=Eve") as eve:
+            eve.text()
+            assert eve.text() == second
+        origin = "http://{}:{}".format(*server.addresses[0])
+        for path, own_origin, status in (
+            ("/chat", None, 400),
+            ("/chat?name=", None, 400),
+            ("/chat?name=" + 81 * "x", None, 400),
+            ("/chat?name=x&after=-1", None, 400),
+            ("/chat?name=x", "http://example.org", 403),
+            ("/chat?name=x", origin, 101),
+        ):
+            refused = WebSocketPeer(server, path, own_origin)
+            assert refused.status == status, (path, refused.status)
+            refused.socket.close()
+        for message, opcode in ("no key", 1), ("\tno key", 1), (65 * "k" + "\t", 1), ("a\tb", 2):
+            wrong = join("Eve", str(numbers[0] + 1))
+            wrong.send(message, opcode)
+            wrong.end(1008)
+        server.ask_to_end()
+        for peer in ada, bob:
+            peer.end(1001)
+
+
 def hello_http(program: str) -> None:
     with Program(program, "127.0.0.1:0") as server, http(server) as client:
         for name, status, text in ("Ada", 200, b"Hello, Ada\n"), ("", 404, None):
@@ -696,5 +803,6 @@ if __name__ == "__main__":
             reverse_proxy,
             notes,
             bookshelf,
+            web_chat,
         )
     }[sys.argv[1]](sys.argv[2])
