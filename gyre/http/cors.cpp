@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gyre::http {
 namespace {
@@ -42,7 +43,8 @@ struct cors_policy {
         request_fields(join_names(options.request_fields)),
         response_fields(join_names(options.response_fields)),
         has_credentials(options.allow_credentials) {
-    if (origins.allows_any() && has_credentials) {
+    detail::check_origins(origins, "http::cors");
+    if (detail::allows_any_origin(origins) && has_credentials) {
       throw std::invalid_argument(
           "http::cors: with credentials, list the origins in place of \"*\": any page could read "
           "what its visitors may");
@@ -51,7 +53,7 @@ struct cors_policy {
     max_age = std::to_string(std::chrono::floor<std::chrono::seconds>(options.max_age).count());
   }
 
-  detail::origin_list origins;
+  std::vector<std::string> origins;
   method_set methods;
   std::string request_fields;
   std::string response_fields;
@@ -60,7 +62,8 @@ struct cors_policy {
 };
 
 void allow_origin(const cors_policy& policy, std::string_view origin, response& result) {
-  result.set("Access-Control-Allow-Origin", policy.origins.allows_any() ? "*" : origin);
+  result.set("Access-Control-Allow-Origin",
+             detail::allows_any_origin(policy.origins) ? "*" : origin);
   if (policy.has_credentials) result.set("Access-Control-Allow-Credentials", "true");
 }
 
@@ -80,7 +83,7 @@ response respond_to_preflight(const cors_policy& policy, const request& request,
 
 task<response> handle(const cors_policy& policy, request& request, next_handler next) {
   const auto origin = detail::only_field(request.fields(), "Origin");
-  const bool is_allowed = origin && policy.origins.contains(*origin);
+  const bool is_allowed = origin && detail::contains_origin(policy.origins, *origin);
   const bool is_preflight = request.method() == method::options && request.field("Origin") &&
                             request.field("Access-Control-Request-Method");
   response result;
@@ -98,7 +101,7 @@ task<response> handle(const cors_policy& policy, request& request, next_handler 
       }
     }
   }
-  if (!policy.origins.allows_any()) detail::add_vary(result, "Origin");
+  if (!detail::allows_any_origin(policy.origins)) detail::add_vary(result, "Origin");
   co_return result;
 }
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace http_cors_test {
 namespace {
@@ -22,7 +23,7 @@ using gyre::http::method;
 using gyre::http::request;
 using gyre::http::response;
 using gyre::http::status;
-using gyre::http::detail::origin_list;
+using gyre::http::detail::contains_origin;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -168,22 +169,23 @@ TEST(HttpCorsOptions, UnsafeAndMalformedOnesAreRefused) {
 }
 
 TEST(HttpOriginList, PatternsStandForOneLabel) {
-  const origin_list origins({"https://*.example.org", "http://*.test:8080", "http://localhost:3000",
-                             "http://[::1]:3000", "chrome-extension://abcdef"});
+  const std::vector<std::string> origins({"https://*.example.org", "http://*.test:8080",
+                                          "http://localhost:3000", "http://[::1]:3000",
+                                          "chrome-extension://abcdef"});
   for (const char* origin :
        {"https://a.example.org", "https://a-1.example.org", "http://b.test:8080",
         "http://localhost:3000", "http://[::1]:3000", "chrome-extension://abcdef"}) {
-    EXPECT_TRUE(origins.contains(origin)) << origin;
+    EXPECT_TRUE(contains_origin(origins, origin)) << origin;
   }
   for (const char* origin :
        {"https://example.org", "https://.example.org", "https://a.b.example.org",
         "https://evil.org/.example.org", "https://evil.org:1.example.org", "http://a.example.org",
         "https://a.example.org:8443", "http://b.test", "http://localhost", "https://aexample.org",
         "https://user@a.example.org", "https://a.example.orgx", "", "https://"}) {
-    EXPECT_FALSE(origins.contains(origin)) << origin;
+    EXPECT_FALSE(contains_origin(origins, origin)) << origin;
   }
-  EXPECT_FALSE(origins.contains("https://" + std::string(64, 'a') + ".example.org"));
-  EXPECT_FALSE(origin_list({}).contains("https://a.example"));
+  EXPECT_FALSE(contains_origin(origins, "https://" + std::string(64, 'a') + ".example.org"));
+  EXPECT_FALSE(contains_origin({}, "https://a.example"));
 }
 
 }  // namespace

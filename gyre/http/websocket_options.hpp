@@ -72,10 +72,11 @@ struct websocket_options {
   /// one that the client offers, or none. See websocket::subprotocol().
   std::vector<std::string> subprotocols = {};
 
-  /// Servers: the origins whose pages may connect, such as "https://example.org"; "*" allows any.
-  /// If empty, a page must come from the host that it connects to (the field Host), because
-  /// browsers let any page connect anywhere, with the user's cookies. Clients that send no Origin
-  /// are no browsers, and are let in. Others get 403.
+  /// Servers: the origins whose pages may connect, in the form of cors_options::origins:
+  /// "https://example.org", "https://*.example.org" for one more label, or "*" for any. If empty, a
+  /// page must come from the host that it connects to (the field Host), because browsers let any
+  /// page connect anywhere, with the user's cookies. Clients that send no Origin are no browsers,
+  /// and are let in. Others get 403, also pages of the origin "null", which any page can take on.
   std::vector<std::string> allowed_origins = {};
 
   /// Clients: fields to add to the request, such as Origin, Authorization or Cookie.

@@ -193,19 +193,30 @@ TEST_F(HttpWebsocketServer, LetsInPagesOfItsOwnHost) {
 }
 
 TEST_F(HttpWebsocketServer, LetsInListedOrigins) {
-  serve(echo, {.allowed_origins = {"https://example.org", "http://localhost:3000", "null"}});
+  serve(echo, {.allowed_origins = {"https://example.org", "http://localhost:3000",
+                                   "https://*.example.net"}});
   const auto status_for = [&](std::string_view origin) {
     return answer_to(get("/", std::string(websocket_fields) + std::string(origin))).substr(9, 3);
   };
   EXPECT_EQ(status_for(""), "101");
-  EXPECT_EQ(status_for("Origin: https://Example.org\r\n"), "101");
+  EXPECT_EQ(status_for("Origin: https://example.org\r\n"), "101");
   EXPECT_EQ(status_for("Origin: http://localhost:3000\r\n"), "101");
-  EXPECT_EQ(status_for("Origin: null\r\n"), "101");
-  EXPECT_EQ(status_for("Origin: http://example.org\r\n"), "403");
-  EXPECT_EQ(status_for("Origin: http://a\r\n"), "403");
+  EXPECT_EQ(status_for("Origin: https://chat.example.net\r\n"), "101");
+  for (const std::string_view other :
+       {"http://example.org", "http://a", "null", "", "https://example.net",
+        "https://a.b.example.net", "https://example.org https://example.org"}) {
+    EXPECT_EQ(status_for("Origin: " + std::string(other) + "\r\n"), "403") << other;
+  }
   on.reset();
   serve(echo, {.allowed_origins = {"*"}});
   EXPECT_EQ(status_for("Origin: http://anywhere\r\n"), "101");
+  EXPECT_EQ(status_for("Origin: null\r\n"), "101");
+  for (const char* malformed : {"null", "https://Example.org", "example.org", "https://a/"}) {
+    on.reset();
+    serve(echo, {.allowed_origins = {malformed}});
+    EXPECT_EQ(status_for(""), "500") << malformed;
+  }
+  EXPECT_EQ(errors, 4);
 }
 
 TEST_F(HttpWebsocketServer, SelectsASubprotocol) {

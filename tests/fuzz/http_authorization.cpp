@@ -56,8 +56,8 @@ void check_header(std::string_view value) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const http::origin_list origins(
-      {"https://*.example.org", "http://localhost:3000", "https://a.test"});
+  static const std::array<std::string, 3> origins{"https://*.example.org", "http://localhost:3000",
+                                                  "https://a.test"};
   static constexpr std::array<std::string_view, 6> schemes{"Basic ",   "bAsIc",   "Bearer ",
                                                            "bearer  ", "Digest ", ""};
   static constexpr std::array<std::string_view, 12> origin_parts{
@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           origin.size() > 8 + 12 && origin.size() <= 8 + 63 + 12 &&
           origin.substr(8, origin.size() - 8 - 12)
                   .find_first_not_of("abcdefghijklmnopqrstuvwxyzA") == std::string::npos;
-      require(origins.contains(origin) ==
+      require(http::contains_origin(origins, origin) ==
               (is_pattern || origin == "http://localhost:3000" || origin == "https://a.test"));
       break;
     }

@@ -12,8 +12,11 @@ namespace {
 
 constexpr std::size_t max_label = 63;  // characters, of a name in DNS
 
-[[noreturn]] void refuse_origin(std::string_view origin, std::string_view reason) {
-  throw std::invalid_argument("http::cors: the origin '" + std::string(origin) + "' " +
+constexpr std::string_view any_label = "://*.";  // in a pattern
+
+[[noreturn, gnu::cold]] void refuse_origin(const char* owner, std::string_view origin,
+                                           std::string_view reason) {
+  throw std::invalid_argument(std::string(owner) + ": the origin '" + std::string(origin) + "' " +
                               std::string(reason));
 }
 
@@ -24,14 +27,14 @@ bool is_label(std::string_view text) noexcept {
 
 // Throws unless `origin` is one that a browser sends: scheme, host and a port that is not the
 // default, without anything after it.
-void check(std::string_view origin) {
+void check_origin(std::string_view origin, const char* owner) {
   if (std::ranges::any_of(origin, [](char each) { return lower(each) != each; })) {
-    refuse_origin(origin, "must be in lower case, as browsers send it");
+    refuse_origin(owner, origin, "must be in lower case, as browsers send it");
   }
   const std::size_t scheme = origin.find("://");
   if (scheme == std::string_view::npos || scheme == 0 ||
       !all_are(in_scheme, origin.substr(0, scheme))) {
-    refuse_origin(origin, "must begin with a scheme, as in https://example.org");
+    refuse_origin(owner, origin, "must begin with a scheme, as in https://example.org");
   }
   const std::string_view authority = origin.substr(scheme + 3);
   const std::size_t bracket = authority.rfind(']');
@@ -39,48 +42,57 @@ void check(std::string_view origin) {
   const std::string_view host = authority.substr(0, colon);
   const bool is_address = host.starts_with('[') && host.ends_with(']');
   if (host.empty() || (!is_address && !all_are(in_name, host))) {
-    refuse_origin(origin, "must have a host, and neither a path nor a '/' at its end");
+    refuse_origin(owner, origin, "must have a host, and neither a path nor a '/' at its end");
   }
   if (colon == std::string_view::npos) return;
   const std::string_view port = authority.substr(colon + 1);
   if (port.empty() || port.size() > 5 || !std::ranges::all_of(port, is_digit)) {
-    refuse_origin(origin, "must have a number as its port, and nothing after it");
+    refuse_origin(owner, origin, "must have a number as its port, and nothing after it");
   }
   const std::string_view scheme_name = origin.substr(0, scheme);
   if ((scheme_name == "http" && port == "80") || (scheme_name == "https" && port == "443")) {
-    refuse_origin(origin, "must not name the default port, because browsers do not");
+    refuse_origin(owner, origin, "must not name the default port, because browsers do not");
   }
+}
+
+// Whether `origin` has one label in place of the '*' of "https://*.example.org:8443".
+bool matches_pattern(std::string_view pattern, std::size_t position,
+                     std::string_view origin) noexcept {
+  const std::string_view prefix = pattern.substr(0, position);
+  const std::string_view suffix = pattern.substr(position + 1);
+  return origin.size() > prefix.size() + suffix.size() && origin.starts_with(prefix) &&
+         origin.ends_with(suffix) &&
+         is_label(origin.substr(prefix.size(), origin.size() - prefix.size() - suffix.size()));
 }
 
 }  // namespace
 
-origin_list::origin_list(const std::vector<std::string>& origins) {
+void check_origins(std::span<const std::string> origins, const char* owner) {
   for (const std::string& each : origins) {
     if (each == "*") {
-      if (origins.size() != 1) refuse_origin(each, "must stand alone");
-      allows_any_ = true;
+      if (origins.size() != 1) refuse_origin(owner, each, "must stand alone");
       continue;
     }
-    const std::size_t star = each.find("://*.");
+    const std::size_t star = each.find(any_label);
     if (star == std::string::npos) {
-      check(each);
-      exact_.push_back(each);
-      continue;
+      check_origin(each, owner);
+    } else {
+      check_origin(each.substr(0, star + 3) + each.substr(star + any_label.size()), owner);
     }
-    check(each.substr(0, star + 3) + each.substr(star + 5));
-    patterns_.push_back({.scheme = each.substr(0, star + 3), .suffix = each.substr(star + 4)});
   }
 }
 
-bool origin_list::contains(std::string_view origin) const noexcept {
-  if (allows_any_) return true;
-  if (std::ranges::find(exact_, origin) != exact_.end()) return true;
-  return std::ranges::any_of(patterns_, [&](const pattern& each) {
-    return origin.size() > each.scheme.size() + each.suffix.size() &&
-           origin.starts_with(each.scheme) && origin.ends_with(each.suffix) &&
-           is_label(origin.substr(each.scheme.size(),
-                                  origin.size() - each.scheme.size() - each.suffix.size()));
-  });
+bool allows_any_origin(std::span<const std::string> origins) noexcept {
+  return origins.size() == 1 && origins.front() == "*";
+}
+
+bool contains_origin(std::span<const std::string> origins, std::string_view origin) noexcept {
+  return allows_any_origin(origins) ||
+         std::ranges::any_of(origins, [origin](std::string_view each) {
+           const std::size_t star = each.find(any_label);
+           return star == std::string_view::npos ? each == origin
+                                                 : matches_pattern(each, star + 3, origin);
+         });
 }
 
 }  // namespace gyre::http::detail

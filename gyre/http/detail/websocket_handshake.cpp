@@ -5,6 +5,7 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
+#include <gyre/http/detail/origin_list.hpp>
 #include <gyre/http/detail/parameters.hpp>
 #include <gyre/http/url.hpp>
 
@@ -172,6 +173,7 @@ void check_websocket_options(const websocket_options& options, const char* owner
   if (!std::ranges::all_of(options.subprotocols, is_token)) {
     refuse_option(owner, "a subprotocol must be a token");
   }
+  check_origins(options.allowed_origins, owner);
 }
 
 bool is_websocket_key(std::string_view key) {
@@ -191,15 +193,10 @@ std::string accept_key_of(std::string_view key) {
 
 bool allows_origin(const field_list& fields, std::string_view host,
                    std::span<const std::string> allowed_origins) {
-  const bool allows_any = std::ranges::find(allowed_origins, "*") != allowed_origins.end();
-  if (allows_any || !fields.contains("Origin")) return true;
+  if (allows_any_origin(allowed_origins) || !fields.contains("Origin")) return true;
   const auto origin = only_field(fields, "Origin");
   if (!origin) return false;
-  if (!allowed_origins.empty()) {
-    return std::ranges::any_of(allowed_origins, [&](const std::string& each) {
-      return equals_ignoring_case(each, *origin);
-    });
-  }
+  if (!allowed_origins.empty()) return contains_origin(allowed_origins, *origin);
   const std::size_t colon = origin->find("://");
   if (colon == std::string_view::npos) return false;
   const std::string_view scheme = origin->substr(0, colon);
