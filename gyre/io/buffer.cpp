@@ -56,7 +56,7 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
 std::size_t buffer::capacity_for(std::size_t count) const {
   if (count > options_.max_size - size())
     throw std::length_error("buffer: larger than its maximum");
-  return std::max(size() + count, 2 * size());
+  return std::min(std::max(size() + count, 2 * size()), options_.max_size);
 }
 
 void buffer::make_tail_room(std::size_t count) {

@@ -20,6 +20,12 @@ constexpr std::size_t min_step = 512;
 constexpr std::size_t min_room = 64;
 constexpr int default_memory_level = 8;
 
+// zlib's memory comes from operator new, so that a program's own counts and limits apply to it.
+void* allocate_for_zlib(void*, uInt count, uInt size) {
+  return ::operator new(std::size_t{count} * size, std::nothrow);
+}
+void release_for_zlib(void*, void* memory) { ::operator delete(memory); }
+
 }  // namespace
 
 struct message_deflater::state {
@@ -28,6 +34,8 @@ struct message_deflater::state {
 
 message_deflater::message_deflater(int level, unsigned window_bits)
     : state_(std::make_unique<state>()) {
+  state_->stream.zalloc = allocate_for_zlib;
+  state_->stream.zfree = release_for_zlib;
   // zlib compresses no raw data with a window of 256 bytes. With one of 512 it refers back at most
   // 512 - 262 bytes, as it keeps 262 bytes for its look-ahead: so 9 bits do for 8.
   const int bits = static_cast<int>(std::max(window_bits, 9U));
@@ -83,6 +91,8 @@ struct message_inflater::state {
 };
 
 message_inflater::message_inflater(unsigned window_bits) : state_(std::make_unique<state>()) {
+  state_->stream.zalloc = allocate_for_zlib;
+  state_->stream.zfree = release_for_zlib;
   if (inflateInit2(&state_->stream, -static_cast<int>(window_bits)) != Z_OK) {
     throw std::bad_alloc();
   }

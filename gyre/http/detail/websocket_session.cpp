@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint8_t rsv1 = 4;  // marks a compressed message
 constexpr std::size_t max_frame_output = std::size_t{64} << 10;
+constexpr std::size_t unlimited_size = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t max_reason = websocket_header::max_control - 2;
 // An idle socket keeps a buffer of this size.
 constexpr std::size_t max_idle_buffer = std::size_t{1} << 10;
@@ -37,7 +38,15 @@ void copy_bytes(const websocket_header& header, std::uint64_t position,
 websocket_session::websocket_session(websocket_role role, const websocket_limits& limits,
                                      const websocket_compression& compression,
                                      const std::optional<deflate_agreement>& deflate)
-    : role_(role), limits_(limits), compression_(compression), deflate_(deflate) {}
+    : role_(role), limits_(limits), compression_(compression), deflate_(deflate) {
+  if (role == websocket_role::client) masks_ = std::make_unique<mask_supply>();
+}
+
+// Returns a buffer that grows to no more than a message or a piece may need.
+io::buffer websocket_session::make_message_buffer() const noexcept {
+  const std::size_t max_size = std::max(max_piece, limits_.message);
+  return io::buffer({.prepend = 0, .max_size = max_size + (max_size != unlimited_size ? 1 : 0)});
+}
 
 // --- Receiving ---
 
@@ -76,7 +85,7 @@ websocket_session::event websocket_session::deliver(bool is_last) noexcept {
 
 websocket_session::event websocket_session::fail(websocket_errc reason) {
   error_ = reason;
-  message_ = io::buffer({.prepend = 0});
+  message_ = make_message_buffer();
   inflater_.reset();
   send_close(close_code_of(reason), make_error_code(reason).message());
   return event::failed;
@@ -165,6 +174,11 @@ std::optional<websocket_session::event> websocket_session::take_data(
   if (mode == receiving::pieces) {
     count = std::min<std::uint64_t>(count, max_piece - std::min(max_piece, message_.size()));
   }
+  // The program may have changed the mode within a frame.
+  if (mode == receiving::messages &&
+      count > limits_.message - std::min(limits_.message, message_.size())) {
+    return fail(websocket_errc::too_large);
+  }
   if (count != 0) {
     const auto size = static_cast<std::size_t>(count);
     copy_payload(input, message_.prepare(size));
@@ -179,9 +193,7 @@ std::optional<websocket_session::event> websocket_session::take_data(
 std::optional<websocket_session::event> websocket_session::take_packed(
     std::span<const std::byte>& input, receiving mode) {
   const std::size_t max_size =
-      mode == receiving::pieces
-          ? max_piece
-          : std::min(limits_.message, std::numeric_limits<std::size_t>::max() - 1) + 1;
+      mode == receiving::pieces ? max_piece : std::min(limits_.message, unlimited_size - 1) + 1;
   for (;;) {
     const message_inflater::status result = inflater_->step(message_, max_size);
     if (!check_text()) return fail(websocket_errc::bad_utf8);
@@ -220,7 +232,8 @@ std::optional<websocket_session::event> websocket_session::take_control(
   const auto received = static_cast<std::size_t>(position_);
   const std::size_t count =
       std::min(static_cast<std::size_t>(header_.length) - received, input.size());
-  copy_payload(input, std::span(control_payload_).subspan(received, count));
+  if (control_payload_ == nullptr) control_payload_ = std::make_unique<control_payload>();
+  copy_payload(input, std::span(*control_payload_).subspan(received, count));
   return position_ == header_.length ? end_control() : std::nullopt;
 }
 
@@ -229,7 +242,7 @@ std::optional<websocket_session::event> websocket_session::end_control() {
   if (header_.opcode == websocket_opcode::close) return end_close();
   // Nothing may follow this side's Close frame.
   if (header_.opcode != websocket_opcode::ping || has_sent_close_) return std::nullopt;
-  const auto payload = std::span(control_payload_).first(static_cast<std::size_t>(header_.length));
+  const auto payload = std::span(*control_payload_).first(static_cast<std::size_t>(header_.length));
   if (control_.size() + websocket_header::max_size + payload.size() <= max_control_output) {
     append_control_frame(websocket_opcode::pong, payload, control_);
   } else {
@@ -241,7 +254,7 @@ std::optional<websocket_session::event> websocket_session::end_control() {
 }
 
 std::optional<websocket_session::event> websocket_session::end_close() {
-  const auto payload = std::span(control_payload_).first(static_cast<std::size_t>(header_.length));
+  const auto payload = std::span(*control_payload_).first(static_cast<std::size_t>(header_.length));
   close_code code = close_code::none;
   if (!payload.empty()) {
     if (payload.size() == 1) return fail(websocket_errc::bad_close);
@@ -253,20 +266,21 @@ std::optional<websocket_session::event> websocket_session::end_close() {
   }
   received_close_ = code;
   send_close(code, {});
-  message_ = io::buffer({.prepend = 0});
+  message_ = make_message_buffer();
   return event::closed;
 }
 
 // --- Sending ---
 
 websocket_mask websocket_session::next_mask() {
-  if (masks_used_ == masks_.size()) {
-    gyre::detail::require_random(masks_, "http::websocket: random numbers");
-    masks_used_ = 0;
+  if (masks_->used == masks_->bytes.size()) {
+    gyre::detail::require_random(masks_->bytes, "http::websocket: random numbers");
+    masks_->used = 0;
   }
   websocket_mask mask;
-  std::copy_n(masks_.begin() + static_cast<std::ptrdiff_t>(masks_used_), mask.size(), mask.begin());
-  masks_used_ += mask.size();
+  std::copy_n(masks_->bytes.begin() + static_cast<std::ptrdiff_t>(masks_->used), mask.size(),
+              mask.begin());
+  masks_->used += mask.size();
   return mask;
 }
 
@@ -392,9 +406,10 @@ std::optional<unsigned> websocket_session::shared_window_bits() const noexcept {
 }
 
 void websocket_session::release_memory() noexcept {
-  if (has_message_) return;
+  if (is_within_message()) return;
+  control_payload_.reset();
   if (is_delivered_ || message_.capacity() > max_idle_buffer) {
-    message_ = io::buffer({.prepend = 0});
+    message_ = make_message_buffer();
     is_delivered_ = false;
     checked_ = 0;
   }

@@ -94,12 +94,19 @@ class websocket_session {
   bool is_compressed() const noexcept { return deflate_.has_value(); }
   websocket_role role() const noexcept { return role_; }
 
-  /// Frees memory that an idle socket does not need.
+  /// Frees memory that an idle socket does not need, unless a frame has come in part.
   void release_memory() noexcept;
 
  private:
   enum class state : std::uint8_t { header, payload };
+  using control_payload = std::array<std::byte, websocket_header::max_control>;
+  // Random bytes for masks.
+  struct mask_supply {
+    std::array<std::byte, 64> bytes{};
+    std::size_t used = sizeof(bytes);
+  };
 
+  io::buffer make_message_buffer() const noexcept;
   event fail(websocket_errc reason);
   bool take_header(std::span<const std::byte>& input);
   websocket_errc check_header(receiving mode) const noexcept;
@@ -143,8 +150,8 @@ class websocket_session {
   std::uint64_t position_ = 0;  // received bytes of the payload
   std::size_t checked_ = 0;     // bytes of message_ that were checked as text
   utf8_validator text_;
-  io::buffer message_{{.prepend = 0}};
-  std::array<std::byte, websocket_header::max_control> control_payload_{};
+  io::buffer message_ = make_message_buffer();
+  std::unique_ptr<control_payload> control_payload_;  // of Ping and Close frames, while idle none
   std::unique_ptr<message_inflater> inflater_;
   websocket_errc error_{};
   std::optional<close_code> received_close_;
@@ -159,8 +166,7 @@ class websocket_session {
   bool packs_ = false;      // whether the message being sent is compressed
   bool is_first_ = true;    // whether no frame of that message was sent
   std::unique_ptr<message_deflater> deflater_;
-  std::array<std::byte, 64> masks_{};  // random bytes for masks
-  std::size_t masks_used_ = sizeof(masks_);
+  std::unique_ptr<mask_supply> masks_;  // of a client
 };
 
 }  // namespace gyre::http::detail
