@@ -110,7 +110,9 @@
 #include <gyre/http/url.hpp>
 #include <gyre/http/websocket.hpp>
 #include <gyre/http/websocket_broadcast.hpp>
+#include <gyre/http/websocket_connection.hpp>
 #include <gyre/http/websocket_error.hpp>
+#include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_message.hpp>
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/io/aligned_buffer.hpp>

@@ -2,18 +2,17 @@
 #include <gyre/http/accept_websocket.hpp>
 
 #include <gyre/http/detail/field_lookup.hpp>
+#include <gyre/http/detail/serve_websocket.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
-#include <gyre/task/as_result.hpp>
-#include <gyre/task/shielded.hpp>
+#include <gyre/http/websocket_connection.hpp>
 
-#include <exception>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace gyre::http {
@@ -44,35 +43,12 @@ struct accepted_websocket {
   detail::websocket_agreement agreement;
 };
 
-bool is_of_peer(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code().category() == websocket_category();
-  } catch (...) {
-    return false;
-  }
-}
-
-task<> serve_websocket(upgraded_connection& connection, accepted_websocket& accepted) {
+task<> serve_upgrade(upgraded_connection& connection, accepted_websocket& accepted) {
   websocket socket(std::make_unique<detail::websocket_core>(
       *accepted.loop, std::make_unique<upgrade_transport>(connection),
       detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
       connection.server_stop_token()));
-  std::exception_ptr error;
-  try {
-    auto serving = accepted.serve(socket);
-    co_await std::move(serving);
-  } catch (...) {
-    error = gyre::detail::caught_error();
-  }
-  const bool has_failed = error && !is_of_peer(error);
-  const bool was_cancelled = error == gyre::detail::cancellation();
-  close_code code = has_failed ? close_code::internal_error : close_code::normal;
-  if (was_cancelled) code = close_code::going_away;
-  auto closing = as_result(shielded(socket.close(code)));
-  co_await std::move(closing);
-  if (has_failed) co_await gyre::detail::fail_with(error);
+  return detail::serve_websocket(std::move(socket), std::move(accepted.serve));
 }
 
 response refuse_websocket(status code, std::string_view reason) {
@@ -111,29 +87,40 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
   if (!detail::allows_origin(fields, request.host(), options.allowed_origins)) {
     return refuse_websocket(status::forbidden, "Pages of this origin may not connect.");
   }
-  accepted_websocket accepted{.loop = &request.loop(),
-                              .serve = std::move(serve),
-                              .options = std::move(options),
-                              .agreement = {}};
-  detail::websocket_agreement& agreement = accepted.agreement;
-  agreement.subprotocol = detail::select_subprotocol(fields, accepted.options.subprotocols);
+  detail::websocket_agreement agreement;
+  agreement.subprotocol = detail::select_subprotocol(fields, options.subprotocols);
   std::optional<detail::deflate_reply> deflate;
-  if (accepted.options.compression.enabled.value_or(false)) {
-    deflate = detail::accept_deflate_offer(fields, accepted.options.compression);
+  if (options.compression.enabled.value_or(false)) {
+    deflate = detail::accept_deflate_offer(fields, options.compression);
   }
   if (deflate) agreement.deflate = deflate->agreement;
   const std::string subprotocol = agreement.subprotocol;
-  // The options that the handshake needed are not kept for the life of the socket.
-  accepted.options.subprotocols = {};
-  accepted.options.allowed_origins = {};
+  // Freed when the socket opens, as its options are not needed for the life of the socket.
+  auto accepted =
+      std::make_unique<accepted_websocket>(accepted_websocket{.loop = &request.loop(),
+                                                              .serve = std::move(serve),
+                                                              .options = std::move(options),
+                                                              .agreement = std::move(agreement)});
   response result = response::upgrade(
       "websocket", [accepted = std::move(accepted)](upgraded_connection& connection) mutable {
-        return serve_websocket(connection, accepted);
+        const auto opened = std::move(accepted);
+        return serve_upgrade(connection, *opened);
       });
   if (!is_of_http2) result.set("Sec-WebSocket-Accept", detail::accept_key_of(*key));
   if (!subprotocol.empty()) result.set("Sec-WebSocket-Protocol", subprotocol);
   if (deflate) result.set("Sec-WebSocket-Extensions", deflate->extension);
   return result;
+}
+
+response accept_websocket(const request& request, websocket_handlers handlers,
+                          websocket_options options) {
+  const std::size_t output_limit = options.limits.output;
+  return accept_websocket(
+      request,
+      [handlers = std::move(handlers), output_limit](websocket& socket) mutable {
+        return detail::run_handlers(socket, std::move(handlers), output_limit);
+      },
+      std::move(options));
 }
 
 }  // namespace gyre::http

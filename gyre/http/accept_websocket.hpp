@@ -10,6 +10,7 @@
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
 #include <gyre/http/websocket.hpp>
+#include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/task/task.hpp>
 
@@ -35,10 +36,13 @@ namespace gyre::http {
 ///
 /// Thread-safety: `serve` runs on the loop of the connection.
 /// Lifetime: the socket is valid until the task of `serve` has ended. The response owns `serve`.
-/// Errors: std::invalid_argument for negative time limits, a level or window bits out of range, and
-/// subprotocols that are no tokens.
+/// Errors: std::invalid_argument for negative time limits, a level or window bits out of range,
+/// subprotocols that are no tokens, and malformed origins.
 [[nodiscard]] response accept_websocket(const request& request,
                                         move_only_function<task<>(websocket&)> serve,
+                                        websocket_options options = {});
+/// Returns a response that opens a WebSocket which calls `handlers`.
+[[nodiscard]] response accept_websocket(const request& request, websocket_handlers handlers,
                                         websocket_options options = {});
 
 }  // namespace gyre::http

@@ -12,15 +12,18 @@
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/detail/request_head.hpp>
+#include <gyre/http/detail/serve_websocket.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/http/error.hpp>
+#include <gyre/http/websocket_connection.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -222,4 +225,28 @@ task<websocket> connect_websocket_alone(std::string url, websocket_options optio
 }
 
 }  // namespace detail
+
+namespace {
+
+task<> connect_and_serve(std::string url, websocket_handlers handlers, websocket_options options,
+                         client_options connecting) {
+  const std::size_t output_limit = options.limits.output;
+  auto opening_socket =
+      detail::connect_websocket_alone(std::move(url), std::move(options), std::move(connecting));
+  websocket socket = co_await std::move(opening_socket);
+  auto serving = detail::serve_websocket(
+      std::move(socket), [handlers = std::move(handlers), output_limit](websocket& opened) mutable {
+        return detail::run_handlers(opened, std::move(handlers), output_limit);
+      });
+  co_await std::move(serving);
+}
+
+}  // namespace
+
+task<> connect_websocket(std::string_view url, websocket_handlers handlers,
+                         websocket_options options, client_options connecting) {
+  return connect_and_serve(std::string(url), std::move(handlers), std::move(options),
+                           std::move(connecting));
+}
+
 }  // namespace gyre::http

@@ -11,6 +11,7 @@
 #include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/websocket.hpp>
+#include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/task/task.hpp>
 
@@ -51,5 +52,15 @@ task<websocket> connect_websocket_alone(std::string url, websocket_options optio
   return detail::connect_websocket_alone(std::string(url), std::move(options),
                                          std::move(connecting));
 }
+
+/// Opens a WebSocket as connect_websocket(url) does, and calls `handlers` until the socket has
+/// ended. For programs without coroutines: `gyre::spawn(loop, connect_websocket(url, …))`. A stop
+/// closes the socket with close_code::going_away.
+///
+/// Thread-safety: to be run on a loop's thread.
+/// Errors: those of connect_websocket(url), without a call of a handler; exceptions of handlers.
+[[nodiscard]] task<> connect_websocket(std::string_view url, websocket_handlers handlers,
+                                       websocket_options options = {},
+                                       client_options connecting = {});
 
 }  // namespace gyre::http

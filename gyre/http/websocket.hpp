@@ -6,6 +6,7 @@
 //     }
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
 #include <gyre/http/prepared_message.hpp>
 #include <gyre/http/websocket_error.hpp>
 #include <gyre/http/websocket_message.hpp>
@@ -25,8 +26,11 @@ class event_loop;
 
 namespace gyre::http {
 
+class websocket;
+
 namespace detail {
 class websocket_core;
+task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> serve);
 }  // namespace detail
 
 /// One end of a WebSocket: accept_websocket() makes a server's, connect_websocket() a client's.
@@ -105,6 +109,8 @@ class websocket {
   explicit websocket(std::unique_ptr<detail::websocket_core> core) noexcept;
 
  private:
+  friend task<> detail::serve_websocket(websocket socket,
+                                        move_only_function<task<>(websocket&)> serve);
   detail::websocket_core& opened() const;
 
   std::unique_ptr<detail::websocket_core> core_;

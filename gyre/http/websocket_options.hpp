@@ -18,7 +18,7 @@
 
 namespace gyre::http {
 
-/// Size limits of received messages. A peer that exceeds one gets the close code 1009, and
+/// Size limits of messages. A peer that exceeds one of the first two gets the close code 1009, and
 /// websocket::receive() fails with websocket_errc::too_large. The memory that an unfinished message
 /// holds is at most twice the bytes that have come of it, however many frames bring them.
 struct websocket_limits {
@@ -26,6 +26,9 @@ struct websocket_limits {
   std::size_t message = std::size_t{1} << 20;
   /// Maximum number of bytes of a frame, as it is sent: also of messages received in pieces.
   std::size_t frame = std::size_t{16} << 20;
+  /// Maximum number of bytes that wait to be sent by a websocket_connection. A single message may
+  /// be larger.
+  std::size_t output = std::size_t{1} << 20;
 };
 
 /// Time limits of a WebSocket; zero means no limit. They apply while a receive waits, because only

@@ -2,13 +2,13 @@
 // Tests of clients' WebSockets with the server of this library, and with servers that misbehave.
 #include <gyre/http/websocket.hpp>
 
-#include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/connect_websocket.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/websocket_broadcast.hpp>
+#include <gyre/http/websocket_fixture_test_support.hpp>
 #include <gyre/http/websocket_test_support.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
@@ -24,7 +24,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -76,32 +75,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-class HttpWebsocket : public testing::Test {
- protected:
-  using handler = std::function<task<>(websocket&)>;
-
-  void serve(handler serving, websocket_options options = {},
-             gyre::http::server_options server_settings = {}) {
-    on.emplace(loop, any_port(), server_settings);
-    on->get("/chat", [serving = std::move(serving), options](const gyre::http::request& request) {
-      return gyre::http::accept_websocket(request, serving, options);
-    });
-    on->on_error([this](const gyre::http::request&, const std::exception_ptr&) { ++errors; });
-    on->start();
-  }
-  std::string url(std::string_view path = "/chat") const {
-    return "ws://" + on->local_endpoint().to_string() + std::string(path);
-  }
-  void run(task<> work) { gyre::sync_wait(loop, std::move(work)); }
-  void TearDown() override {
-    if (on) gyre::sync_wait(loop, stop());
-  }
-  task<> stop() { co_await on->stop_async(0s); }
-
-  gyre::loop loop;
-  std::optional<gyre::http::server> on;
-  int errors = 0;
-};
+class HttpWebsocket : public gyre::http::test::websocket_fixture {};
 
 task<> exchange_sizes(std::string url, websocket_options options, bool must_be_compressed) {
   auto connecting = connect_websocket(url, options);

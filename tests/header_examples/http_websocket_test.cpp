@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -142,6 +143,68 @@ TEST_F(HttpWebsocketExamples, SendsPreparedMessages) {
   });
   server.start();
   gyre::sync_wait(loop, be_informed(url("/guests")));
+}
+
+TEST_F(HttpWebsocketExamples, EchoesByCallbacks) {
+  // clang-format off
+  // gyre/http/websocket_handlers.hpp
+  server.get("/echo", [](gyre::http::request& request) {
+    gyre::http::websocket_handlers handlers;
+    handlers.on_message([](gyre::http::websocket_connection& socket,
+                           gyre::http::websocket_message message) { socket.send(message); });
+    return gyre::http::accept_websocket(request, std::move(handlers));
+  });
+  // clang-format on
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, talk(url("/echo"))), "hello");
+}
+
+TEST_F(HttpWebsocketExamples, SendsFromOutsideOfHandlers) {
+  std::set<gyre::http::websocket_connection*> guests;
+  server.get("/news", [&guests](const gyre::http::request& request) {
+    gyre::http::websocket_handlers handlers;
+    // clang-format off
+    // gyre/http/websocket_connection.hpp
+    handlers.on_open([&](gyre::http::websocket_connection& socket) { guests.insert(&socket); });
+    handlers.on_close([&](gyre::http::websocket_connection& socket, std::error_code) {
+      guests.erase(&socket);
+    });
+    // clang-format on
+    return gyre::http::accept_websocket(request, std::move(handlers));
+  });
+  server.start();
+  gyre::timer news_timer(loop, [&guests] {
+    for (auto* each : guests) each->send_text("score 3:1");  // in turns of their loop
+  });
+  news_timer.start_every(1ms);
+  gyre::sync_wait(loop, be_informed(url("/news")));
+}
+
+// clang-format off
+std::string ask_by_callbacks(gyre::loop& loop, const std::string& url) {
+  std::string reply;
+  gyre::http::websocket_handlers handlers;
+  handlers.on_open([](gyre::http::websocket_connection& socket) {
+    socket.send_text("the time, please");
+  });
+  handlers.on_message([&](gyre::http::websocket_connection& socket,
+                          gyre::http::websocket_message message) {
+    reply = message.text();
+    socket.close();
+  });
+  handlers.on_close([&](gyre::http::websocket_connection&, std::error_code) { loop.stop(); });
+  gyre::spawn(loop, gyre::http::connect_websocket(url, std::move(handlers)));
+  loop.run();
+  return reply;
+}
+// clang-format on
+
+TEST_F(HttpWebsocketExamples, AsksByCallbacks) {
+  server.get("/echo", [](const gyre::http::request& request) {
+    return gyre::http::accept_websocket(request, echo);
+  });
+  server.start();
+  EXPECT_EQ(ask_by_callbacks(loop, url("/echo")), "the time, please");
 }
 
 // --- docs/guide/websocket.md ---

@@ -294,13 +294,17 @@ void websocket_core::trim_output() noexcept {
 
 // --- Closing ---
 
+task<> websocket_core::send_close(close_code code, std::string reason) {
+  if (session_.has_sent_close() || has_ended_) co_return;
+  session_.send_close(code, reason);
+  close_begin_ = loop_.now();
+  auto flushing = as_result(with_timeout(flush_control(), close_limit()));
+  co_await std::move(flushing);
+}
+
 task<> websocket_core::close(close_code code, std::string reason) {
-  if (!session_.has_sent_close() && !has_ended_) {
-    session_.send_close(code, reason);
-    close_begin_ = loop_.now();
-    auto flushing = as_result(with_timeout(flush_control(), close_limit()));
-    co_await std::move(flushing);
-  }
+  auto sending = send_close(code, std::move(reason));
+  co_await std::move(sending);
   while (!has_ended_ && !has_failed_) {
     if (!is_receiving_) {
       closer_receives_ = is_closers_call_ = true;

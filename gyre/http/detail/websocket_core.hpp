@@ -57,6 +57,8 @@ class websocket_core final : timer_operation {
   task<> send(prepared_message message);
   /// Sends the messages, several of them by one call of the transport.
   task<> send_all(std::span<const prepared_message> messages);
+  /// Sends a Close frame, unless one was sent. Fails like close().
+  task<> send_close(close_code code, std::string reason);
   task<> close(close_code code, std::string reason);
 
   bool is_open() const noexcept {
