@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the system calls for an answered request: one to receive it, unless the ring does, and
-// one to send the answer; for pipelined requests, one to send all answers.
+// one to send the answer; for pipelined requests, or messages of a WebSocket, one to send all
+// answers.
+#include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/net/callback_test_support.hpp>
@@ -26,51 +28,62 @@ using gyre::http::request;
 using gyre::http::response;
 using gyre::testing::calls_made;
 
+task<> echo(gyre::http::websocket& socket) {
+  while (auto message = co_await socket.receive()) co_await socket.send(*message);
+}
+
 struct calls {
   std::size_t received;
   std::size_t sent;
 };
 
-class HttpServerCalls : public testing::TestWithParam<std::string_view> {
+class counted_server {
  protected:
-  HttpServerCalls() {
+  counted_server() {
     server_.get("/function", [](request&) { return response::text("Hello, world!"); });
     server_.get("/coroutine",
                 [](request&) -> task<response> { co_return response::text("Hello, world!"); });
+    server_.get("/socket",
+                [](request& request) { return gyre::http::accept_websocket(request, echo); });
     server_.start();
   }
 
-  /// Calls of this thread for batches of requests, each sent after the answers to the one before.
-  calls calls_for(std::size_t batches, std::size_t requests) {
-    const peer client(server_.local_endpoint());
-    const std::string one = "GET " + std::string(GetParam()) + " HTTP/1.1\r\nHost: a\r\n\r\n";
-    std::string batch;
-    for (std::size_t i = 0; i < requests; ++i) batch += one;
-    const auto exchange = [&] {
-      EXPECT_EQ(::write(client.fd(), batch.data(), batch.size()),
-                static_cast<ssize_t>(batch.size()));
-      std::size_t answers = 0;
-      std::string text;
-      while (answers < requests) {
-        pollfd waiting{client.fd(), POLLIN, 0};
-        while (::poll(&waiting, 1, 0) != 1) loop_.poll();
-        std::array<char, 4096> bytes;
-        const ssize_t count = ::read(client.fd(), bytes.data(), bytes.size());
-        if (count <= 0) {
-          ADD_FAILURE() << "the connection has ended";
-          break;
-        }
-        text.append(bytes.data(), static_cast<std::size_t>(count));
-        for (std::size_t at = text.find("world!"); at != std::string::npos;
-             at = text.find("world!")) {
-          text.erase(0, at + 6);
-          ++answers;
-        }
+  static std::string request_for(std::string_view path, std::string_view fields = {}) {
+    std::string text = "GET ";
+    return text.append(path).append(" HTTP/1.1\r\nHost: a\r\n").append(fields).append("\r\n");
+  }
+  peer connect() const { return peer(server_.local_endpoint()); }
+
+  /// Sends `bytes`, and runs the loop until `count` answers that end with `end` have come.
+  void exchange(const peer& client, std::string_view bytes, std::string_view end,
+                std::size_t count) {
+    EXPECT_EQ(::write(client.fd(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    std::string text;
+    for (std::size_t answers = 0; answers < count;) {
+      pollfd waiting{client.fd(), POLLIN, 0};
+      while (::poll(&waiting, 1, 0) != 1) loop_.poll();
+      std::array<char, 4096> buffer;
+      const ssize_t size = ::read(client.fd(), buffer.data(), buffer.size());
+      if (size <= 0) {
+        ADD_FAILURE() << "the connection has ended";
+        return;
       }
-    };
-    for (int i = 0; i < 3; ++i) exchange();
+      text.append(buffer.data(), static_cast<std::size_t>(size));
+      for (std::size_t at = text.find(end); at != std::string::npos; at = text.find(end)) {
+        text.erase(0, at + end.size());
+        ++answers;
+      }
+    }
+  }
+  /// Calls of this thread for batches of `count` equal requests or messages, each sent after the
+  /// answers to the one before.
+  calls calls_for(const peer& client, std::size_t batches, std::string_view one,
+                  std::size_t count) {
+    std::string batch;
+    for (std::size_t i = 0; i < count; ++i) batch += one;
+    for (int i = 0; i < 3; ++i) exchange(client, batch, "world!", count);
     const calls before{calls_made("recv"), calls_made("send")};
-    for (std::size_t i = 0; i < batches; ++i) exchange();
+    for (std::size_t i = 0; i < batches; ++i) exchange(client, batch, "world!", count);
     return {calls_made("recv") - before.received, calls_made("send") - before.sent};
   }
   bool receives_by_the_ring() const {
@@ -93,10 +106,14 @@ class HttpServerCalls : public testing::TestWithParam<std::string_view> {
   gyre::http::server server_{loop_, any_port()};
 };
 
-TEST_P(HttpServerCalls, AreTwoForARequest) { expect_one_of_each(calls_for(200, 1), 200); }
+class HttpServerCalls : public counted_server, public testing::TestWithParam<std::string_view> {};
+
+TEST_P(HttpServerCalls, AreTwoForARequest) {
+  expect_one_of_each(calls_for(connect(), 200, request_for(GetParam()), 1), 200);
+}
 
 TEST_P(HttpServerCalls, AreTwoForABatchOfPipelinedRequests) {
-  expect_one_of_each(calls_for(200, 16), 200);
+  expect_one_of_each(calls_for(connect(), 200, request_for(GetParam()), 16), 200);
 }
 
 INSTANTIATE_TEST_SUITE_P(, HttpServerCalls, testing::Values("/function", "/coroutine"),
@@ -104,6 +121,19 @@ INSTANTIATE_TEST_SUITE_P(, HttpServerCalls, testing::Values("/function", "/corou
                            return std::string(which.param == "/function" ? "Function"
                                                                          : "Coroutine");
                          });
+
+class HttpServerWebSocketCalls : public counted_server, public testing::Test {};
+
+TEST_F(HttpServerWebSocketCalls, AreTwoForABatchOfMessages) {
+  const peer client = connect();
+  exchange(client,
+           request_for("/socket",
+                       "Upgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"),
+           "\r\n\r\n", 1);
+  const std::string message("\x81\x8D\0\0\0\0Hello, world!", 19);
+  expect_one_of_each(calls_for(client, 200, message, 16), 200);
+}
 
 }  // namespace
 }  // namespace http_server_calls_test

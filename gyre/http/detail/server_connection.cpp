@@ -322,13 +322,43 @@ void server_connection::send_file(body_source& source) {
   if (source.count != 0) tcp_.send_file(std::move(source.file), source.offset, source.count);
 }
 
+// Sends the output of the shard after the tasks that are ready now, which may add to it. Returns
+// false if there is no memory for the task.
+bool server_connection::schedule_flush() noexcept {
+  if (shard_.is_flush_posted) return true;
+  try {
+    shard_.is_flush_posted = shard_.loop().try_post([core = std::weak_ptr(core_), &shard = shard_] {
+      const auto locked = core.lock();  // owns the shard
+      if (locked == nullptr) return;
+      shard.is_flush_posted = false;
+      server_connection* const owner = shard.output_owner;
+      if (owner == nullptr) return;
+      try {
+        owner->flush();
+      } catch (...) {
+        owner->abort();
+      }
+    });
+  } catch (...) {
+    shard_.is_flush_posted = false;
+  }
+  return shard_.is_flush_posted;
+}
+
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
-  flush();
-  if (framing.is_chunked()) {
+  if (bytes.size() <= max_copied && (is_in_turn_ || schedule_flush())) {
+    // Short writes share a send, as the messages of a WebSocket that reply to those of one receive.
+    io::buffer& out = output();
+    if (framing.is_chunked()) out.append(framing.format_chunk_header(bytes.size()));
+    out.append(bytes);
+    if (framing.is_chunked()) out.append("\r\n");
+    if (out.size() >= max_buffered_output) flush();
+  } else if (framing.is_chunked()) {
+    flush();
     const std::string_view line = framing.format_chunk_header(bytes.size());
     tcp_.send({std::as_bytes(std::span(line)), bytes, std::as_bytes(std::span("\r\n", 2))});
   } else {
-    tcp_.send(bytes);
+    flush(bytes);
   }
   const bool is_full = tcp_.pending_output() >= core_->options.tcp.connections.high_water;
   return is_full ? write_outcome::taken_and_full : write_outcome::taken;

@@ -81,6 +81,7 @@ class server_connection final : public gyre::detail::slab_object,
     return shard_.output;
   }
   void take_output();
+  bool schedule_flush() noexcept;
   // Returns the current time; within a turn, the time at which the turn began.
   steady_time current_time() const noexcept;
   void write_head(exchange& sender, const response& result);
