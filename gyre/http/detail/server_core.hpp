@@ -78,8 +78,8 @@ class server_shard {
   server_core& core() const noexcept { return core_; }
   event_loop& loop() const noexcept { return loop_; }
 
-  /// The bytes of `output_owner` that are not sent yet: responses, and short parts of streamed ones.
-  /// One connection uses the buffer at a time.
+  /// The bytes of `output_owner` that are not sent yet: responses, and short parts of streamed
+  /// ones. One connection uses the buffer at a time.
   io::buffer output{{.prepend = 0}};
   server_connection* output_owner = nullptr;
   bool is_flush_posted = false;  ///< whether a task of the loop will send the output
