@@ -2,6 +2,7 @@
 #include <gyre/http/detail/websocket_core.hpp>
 
 #include <gyre/http/detail/encoded_message.hpp>
+#include <gyre/http/detail/websocket_frame.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/schedule.hpp>
@@ -9,6 +10,7 @@
 #include <gyre/task/with_timeout.hpp>
 
 #include <algorithm>
+#include <array>
 #include <system_error>
 #include <utility>
 
@@ -17,9 +19,18 @@ namespace {
 
 // A peer whose messages have come already must not keep the loop busy.
 constexpr std::uint32_t max_results_in_a_row = 128;
-// Encoded messages up to this size are copied, so that several are sent by one call.
+// Messages up to this size are copied after their headers, so that several are sent by one call.
 constexpr std::size_t max_gathered = std::size_t{16} << 10;
 constexpr std::size_t max_kept_output = std::size_t{64} << 10;
+
+// Appends the header of a message that a server sends in one frame.
+void append_header(websocket_kind kind, std::size_t size, io::buffer& output) {
+  const websocket_header header{
+      .opcode = kind == websocket_kind::text ? websocket_opcode::text : websocket_opcode::binary,
+      .length = size};
+  std::array<std::byte, websocket_header::max_size> bytes;
+  output.append(std::span<const std::byte>(bytes).first(header.write(bytes)));
+}
 
 }  // namespace
 
@@ -223,12 +234,21 @@ task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> byte
   check_may_send();
   write_scope writing(*this);
   session_.append_control(output_);
-  session_.begin_message(kind, bytes.size());
-  for (bool is_complete = false; !is_complete;) {
-    is_complete = session_.append_data(bytes, output_);
-    if (is_complete && session_.has_control_output()) session_.append_control(output_);
+  if (bytes.size() > max_gathered && session_.role() == websocket_role::server &&
+      !session_.is_compressed()) {
+    // The bytes are sent where they are. The transport sends the header with them.
+    append_header(kind, bytes.size(), output_);
     co_await transport_->send(output_.bytes());
     output_.clear();
+    co_await transport_->send(bytes);
+  } else {
+    session_.begin_message(kind, bytes.size());
+    for (bool is_complete = false; !is_complete;) {
+      is_complete = session_.append_data(bytes, output_);
+      if (is_complete && session_.has_control_output()) session_.append_control(output_);
+      co_await transport_->send(output_.bytes());
+      output_.clear();
+    }
   }
   if (session_.has_control_output()) co_await write_control();
   writing.complete();
