@@ -17,7 +17,9 @@
 #                               HTTP servers, where they are installed
 #   gyre_deps::hiredis, redis_plus_plus, libpq, libpqxx, cnats
 #                               clients of Redis, PostgreSQL and NATS, where they are installed
-#   gyre_deps::nginx, go, hyper programs, where they are installed: NAME_PROGRAM
+#   gyre_deps::nginx, nghttpd, h2o, go, hyper, gorilla
+#                               programs, where they are installed: NAME_PROGRAM
+#   gyre_deps::go_http2         go, if its net/http has HTTP/2 without TLS
 #   gyre_deps::procrastinate, pgqueuer
 #                               packages of Python, where tools/setup has installed them
 #   gyre_deps::sqlite3          SQLite >= 3.38, for an example
@@ -25,7 +27,7 @@
 #   gyre_deps::nlohmann_json    JSON for Modern C++ >= 3.11, without which gyre::nats is left out
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
-#   gyre_deps::muduo, evpp, usockets
+#   gyre_deps::muduo, evpp, usockets, uwebsockets
 #                               event loop libraries, where they are installed
 #   gyre_deps::benchmark        Google Benchmark
 #   gyre_deps::async_simple, cppcoro, folly, libcoro, libfork, toomanycooks
@@ -146,8 +148,17 @@ if(GYRE_BUILD_LAB)
     endif()
   endfunction()
   gyre_find_program(nginx nginx)
+  gyre_find_program(nghttpd nghttpd)
+  gyre_find_program(h2o h2o)
   gyre_find_program(go go)
+  if(TARGET gyre_deps::go)
+    execute_process(COMMAND "${go_PROGRAM}" version OUTPUT_VARIABLE go_version ERROR_QUIET)
+    if(go_version MATCHES "go1\\.([0-9]+)" AND CMAKE_MATCH_1 GREATER_EQUAL 24)
+      add_library(gyre_deps::go_http2 INTERFACE IMPORTED GLOBAL)
+    endif()
+  endif()
   gyre_find_program(hyper gyre_lab_hyper_server)
+  gyre_find_program(gorilla gyre_lab_gorilla_server)
 
   # gyre_find_python_package(NAME): gyre_deps::NAME stands for a package in .venv.
   function(gyre_find_python_package name)
@@ -189,6 +200,7 @@ if(GYRE_BUILD_LAB)
   find_package(restinio QUIET MODULE)
   find_package(evpp QUIET MODULE)
   find_package(usockets QUIET MODULE)
+  find_package(uwebsockets QUIET MODULE)
 endif()
 
 if(GYRE_BUILD_TESTS)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The site of lab/harness/http/site.hpp, by hyper on one thread of Tokio: server PORT FILE.
+// The site of lab/harness/http/site.hpp, by hyper on one thread of Tokio: server PORT FILE; with a
+// third word, `http2`, by HTTP/2 in clear text, where /upload only reads what it gets.
 use std::fmt::Write;
 use std::fs::File;
 use std::io;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderValue, CONTENT_TYPE};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
@@ -100,6 +101,13 @@ fn answer(content_type: &'static str, body: Either<Full<Bytes>, FileBody>) -> An
 }
 
 async fn respond(request: Request<Incoming>, file_path: Rc<str>) -> Result<Answer, Failure> {
+    if request.uri().path() == "/upload" {
+        let mut body = request.into_body();
+        while let Some(frame) = body.frame().await {
+            frame?;
+        }
+        return Ok(answer("text/plain", Either::Left("Hello, World!".into())));
+    }
     if request.method() == Method::POST {
         let body = request.into_body().collect().await?.to_bytes();
         return Ok(answer(
@@ -126,21 +134,47 @@ async fn serve(stream: TcpStream, file_path: Rc<str>) {
         .await;
 }
 
-async fn accept(port: u16, file_path: Rc<str>) -> io::Result<()> {
+/// Runs the tasks of HTTP/2 on the thread of the server.
+#[derive(Clone)]
+struct LocalExecutor;
+
+impl<F> hyper::rt::Executor<F> for LocalExecutor
+where
+    F: std::future::Future + 'static,
+{
+    fn execute(&self, task: F) {
+        spawn_local(task);
+    }
+}
+
+async fn serve_http2(stream: TcpStream, file_path: Rc<str>) {
+    let service = service_fn(move |request| respond(request, file_path.clone()));
+    // An error is about one connection, which ends with it.
+    let _ = http2::Builder::new(LocalExecutor)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn accept(port: u16, file_path: Rc<str>, speaks_http2: bool) -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        spawn_local(serve(stream, file_path.clone()));
+        if speaks_http2 {
+            spawn_local(serve_http2(stream, file_path.clone()));
+        } else {
+            spawn_local(serve(stream, file_path.clone()));
+        }
     }
 }
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args().skip(1);
     let (Some(port), Some(file_path)) = (words.next(), words.next()) else {
-        return Err("arguments: PORT FILE".into());
+        return Err("arguments: PORT FILE [http2]".into());
     };
+    let speaks_http2 = words.next().as_deref() == Some("http2");
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
-    LocalSet::new().block_on(&runtime, accept(port.parse()?, file_path.into()))?;
+    LocalSet::new().block_on(&runtime, accept(port.parse()?, file_path.into(), speaks_http2))?;
     Ok(())
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// nginx: one process without a master and a log; a fixed answer by `return 200`, the file from a
+// descriptor that its cache keeps open. It answers uploads before it has read them.
+#include <lab/harness/http2/workload.hpp>
+#include <lab/harness/program.hpp>
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace {
+
+using lab::http::site;
+
+struct nginx_server {
+  static constexpr bool answers_early = true;
+
+  static pid_t start(std::uint16_t port, const site& served) {
+    const auto folder = std::filesystem::path(lab::http2::folder_of(served)) / ".." / "nginx";
+    std::filesystem::create_directories(folder);
+    const std::filesystem::path settings = folder / (std::to_string(port) + ".conf");
+    std::ofstream(settings) << text(folder.string(), port, served);
+    return lab::start_program({.words = {GYRE_LAB_NGINX, "-p", folder, "-c", settings}});
+  }
+
+ private:
+  static std::string text(const std::string& folder, std::uint16_t port, const site& served) {
+    std::string temporary;
+    for (const char* const each : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"}) {
+      temporary += std::string("  ") + each + "_temp_path " + folder + '/' + each + ";\n";
+    }
+    const std::string user = geteuid() == 0 ? "user root;\n" : "";
+    return user + "daemon off;\nmaster_process off;\nerror_log stderr crit;\npid " + folder + '/' +
+           std::to_string(port) + R"(.pid;
+worker_rlimit_nofile 70000;
+events { use epoll; worker_connections 65000; multi_accept on; }
+http {
+)" + temporary +
+           R"(  access_log off;
+  sendfile on;
+  keepalive_requests 1000000000;
+  open_file_cache max=16 inactive=60s;
+  open_file_cache_valid 60s;
+  server {
+    listen 127.0.0.1:)" +
+           std::to_string(port) + R"( http2 backlog=4096;
+    location / { default_type text/plain; return 200 "Hello, World!"; }
+    location = /file { default_type application/octet-stream; alias )" +
+           served.file_path + R"(; }
+  }
+}
+)";
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { lab::http2::contender_main<nginx_server>(argc, argv); }
