@@ -19,8 +19,10 @@ namespace {
 
 // A peer whose messages have come already must not keep the loop busy.
 constexpr std::uint32_t max_results_in_a_row = 128;
-// Messages up to this size are copied after their headers, so that several are sent by one call.
+// Encoded messages are copied up to this size, so that several are sent by one call.
 constexpr std::size_t max_gathered = std::size_t{16} << 10;
+// A message above this size is sent where it is.
+constexpr std::size_t max_copied = std::size_t{4} << 10;
 constexpr std::size_t max_kept_output = std::size_t{64} << 10;
 
 // Appends the header of a message that a server sends in one frame.
@@ -234,9 +236,9 @@ task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> byte
   check_may_send();
   write_scope writing(*this);
   session_.append_control(output_);
-  if (bytes.size() > max_gathered && session_.role() == websocket_role::server &&
+  if (bytes.size() > max_copied && session_.role() == websocket_role::server &&
       !session_.is_compressed()) {
-    // The bytes are sent where they are. The transport sends the header with them.
+    // The transport sends the header together with the bytes.
     append_header(kind, bytes.size(), output_);
     co_await transport_->send(output_.bytes());
     output_.clear();
@@ -254,11 +256,12 @@ task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> byte
   writing.complete();
 }
 
-void websocket_core::append_prepared(const prepared_message& message, io::buffer& output) {
+// Returns the frame of a message as this server sends it.
+std::span<const std::byte> websocket_core::frame_of(const prepared_message& message) const {
   const encoded_message& encoded = *message.encoded_;
   const auto window = session_.shared_window_bits();
   const bool is_packed = window && !encoded.packed.empty() && encoded.packed_window_bits <= *window;
-  output.append(is_packed ? encoded.packed : encoded.frame);
+  return is_packed ? encoded.packed : encoded.frame;
 }
 
 task<> websocket_core::send(prepared_message message) {
@@ -273,17 +276,23 @@ task<> websocket_core::send_all(std::span<const prepared_message> messages) {
   write_scope writing(*this);
   session_.append_control(output_);
   for (const prepared_message& each : messages) {
+    std::span<const std::byte> long_frame;  // is sent where it is
     if (session_.role() == websocket_role::client) {
       session_.begin_message(each.kind(), each.bytes().size());
       std::span<const std::byte> rest = each.bytes();
       while (!session_.append_data(rest, output_)) {
       }
+    } else if (const auto frame = frame_of(each); frame.size() > max_copied) {
+      long_frame = frame;
     } else {
-      append_prepared(each, output_);
+      output_.append(frame);
     }
-    if (output_.size() < max_gathered && &each != &messages.back()) continue;
-    co_await transport_->send(output_.bytes());
-    output_.clear();
+    const bool is_last = &each == &messages.back();
+    if (!output_.empty() && (is_last || !long_frame.empty() || output_.size() >= max_gathered)) {
+      co_await transport_->send(output_.bytes());
+      output_.clear();
+    }
+    if (!long_frame.empty()) co_await transport_->send(long_frame);
   }
   if (session_.has_control_output()) co_await write_control();
   writing.complete();

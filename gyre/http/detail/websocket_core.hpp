@@ -82,7 +82,7 @@ class websocket_core final : timer_operation {
   task<> on_interruption();
   task<> write_control();
   void check_may_send() const;
-  void append_prepared(const prepared_message& message, io::buffer& output);
+  std::span<const std::byte> frame_of(const prepared_message& message) const;
   void on_server_stop() noexcept;
   void on_timer() noexcept;
   void interrupt() noexcept;
