@@ -107,10 +107,11 @@ void load::await_pongs() {
 
 void load::run(clock::time_point end) {
   running_ = true;
+  const std::uint64_t before = answered_;
   for (const auto& each : slots_) {
     if (wrong_ == 0 && !each->is_idle) request(*each, plan_.in_flight - each->outstanding);
   }
-  await([end] { return clock::now() >= end; }, {});
+  await([&] { return clock::now() >= end && answered_ != before; }, {});
 }
 
 void load::finish() {

@@ -41,8 +41,8 @@ class load {
   void hold(std::size_t count);
   /// Opens `count` streams on each connection of hold(), for requests whose bodies do not come.
   void hold_streams(std::size_t count);
-  /// Keeps the requests in flight until `end`. Returns early after a mistake, or five seconds
-  /// without a byte.
+  /// Keeps the requests in flight until `end`, and until one was answered. Returns early after a
+  /// mistake, or five seconds without a byte.
   void run(clock::time_point end);
   /// Waits for the responses that are missing, and for the reply to a PING on each connection: a
   /// response that nothing has asked for would stand before it.

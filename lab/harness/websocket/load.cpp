@@ -124,6 +124,7 @@ void load::hold(std::size_t count) {
 
 void load::run(clock::time_point end) {
   running_ = true;
+  const std::uint64_t before = answered_;
   if (wrong_ == 0 && plan_.subscribers != 0) {
     publish(plan_.in_flight - static_cast<std::size_t>(published_ - delivered_));
   }
@@ -131,7 +132,7 @@ void load::run(clock::time_point end) {
     if (wrong_ == 0 && each->kind == role::echo && each->fd >= 0)
       send_messages(*each, plan_.in_flight - each->outstanding);
   }
-  await([end] { return clock::now() >= end; });
+  await([&] { return clock::now() >= end && answered_ != before; });
 }
 
 void load::finish() {

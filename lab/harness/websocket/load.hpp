@@ -41,8 +41,8 @@ class load {
 
   /// Opens `count` connections more, each for one short echo, after which it stays idle.
   void hold(std::size_t count);
-  /// Keeps the messages in flight until `end`. Returns early after a mistake, or five seconds
-  /// without a message.
+  /// Keeps the messages in flight until `end`, and until one has come. Returns early after a
+  /// mistake, or five seconds without a message.
   void run(clock::time_point end);
   /// Waits for the messages that are missing, and closes all connections by Close frames: each
   /// message must come before its connection's.
