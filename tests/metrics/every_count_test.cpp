@@ -88,7 +88,9 @@ class every_field {
       if (is_counter && !text.ends_with("# EOF\n")) {
         EXPECT_TRUE(line.ends_with("_total counter")) << line;
       }
-      if (!is_counter) EXPECT_FALSE(line.contains("_total")) << line;
+      if (!is_counter) {
+        EXPECT_FALSE(line.contains("_total")) << line;
+      }
     }
   }
 

@@ -11,8 +11,8 @@ namespace gyre::http::detail {
 
 /// Reads the fields of a request, whose syntax nghttp2 has checked, and copies them to `memory`,
 /// which is empty and must outlive `result`. The field "host" is made from ":authority" if there is
-/// none, and the crumbs of "cookie" are joined (8.2.3). An extended CONNECT (RFC 8441) becomes a GET
-/// that offers an upgrade. `is_end`: whether the request has no body.
+/// none, and the crumbs of "cookie" are joined (8.2.3). An extended CONNECT (RFC 8441) becomes a
+/// GET that offers an upgrade. `is_end`: whether the request has no body.
 ///
 /// Errors: those of parse_request_head(); `result` is then unspecified.
 [[nodiscard]] errc read_http2_request(const header_block& block, bool is_end,
