@@ -32,7 +32,7 @@ struct http2_options {
   /// head, up to server_limits.
   std::size_t head_memory = std::size_t{256} << 10;
   /// Bytes of request bodies that are read as a whole, for all requests of the connection. Each may
-  /// send 8 KiB at once, and more as far as this memory is free; the oldest may always send more. A
+  /// send 6 KiB at once, and more as far as this memory is free; the oldest may always send more. A
   /// single request may have a longer body. A client that ignores the windows and sends more than
   /// three times as much has its newest incomplete requests refused with REFUSED_STREAM.
   std::size_t body_memory = std::size_t{256} << 10;

@@ -181,11 +181,16 @@ TEST_F(Http2Hostile, ResetsOfRunningHandlersHoldLittle) {
 
 TEST_F(Http2Hostile, ResetsThatTheServerMustSendEndTheConnection) {
   // A window that is too large makes the server reset the stream (CVE-2025-8671).
-  std::string bytes;
-  for (std::uint32_t stream = 1; stream < 2000; stream += 2) {
-    bytes += request_frame(stream, "GET", "/slow") + window_update(stream, 0x7fffffff);
+  const http2_client& from = connect_idle();
+  const std::size_t idle = memory();
+  for (std::uint32_t stream = 1; stream < 2000 && on->metrics().http2.floods == 0;) {
+    std::string bytes;
+    for (int i = 0; i < 50; ++i, stream += 2) {
+      bytes += request_frame(stream, "GET", "/slow") + window_update(stream, 0x7fffffff);
+    }
+    attack(from, bytes);
+    EXPECT_LT(memory(), idle + mib / 4);
   }
-  EXPECT_LT(peak_of(bytes), mib / 4);
   EXPECT_EQ(on->metrics().http2.floods, 1u);
 }
 

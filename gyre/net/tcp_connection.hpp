@@ -137,9 +137,9 @@ class tcp_connection : private detail::connection_io {
   /// Returns the number of bytes that wait for the kernel to take them; send_file() and send_fds()
   /// say how files and descriptors count.
   using connection_io::pending_output;
-  /// Makes on_low_water be called after more of the waiting output was sent, and at most
-  /// `low_water` bytes wait, even if `high_water` was not reached. For a program that stops
-  /// producing earlier. Does nothing if no output waits.
+  /// Makes on_low_water be called after more of the waiting output was sent, if at most `low_water`
+  /// bytes are left, even if `high_water` was not reached. For a program that produces less.
+  /// Does nothing if no output waits.
   using connection_io::notify_at_low_water;
   /// Counts `bytes`, which the program holds in memory for the peer, in
   /// tcp_server_options::memory_limit, instead of those of the last call. Returns whether the

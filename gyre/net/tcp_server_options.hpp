@@ -62,13 +62,12 @@ struct tcp_server_options {
   duration accept_interval = std::chrono::seconds{1};
   /// The maximum number of bytes that all connections may hold: waiting output, unconsumed input,
   /// and those of tcp_connection::count_memory(). Each loop has a budget of memory_limit / loops.
-  /// While the connections of a loop together hold no more than half of its budget, none is
-  /// limited. Beyond that, a connection that grows may hold no more than (half the budget) /
-  /// (connections of the loop), or ends with io::errc::memory_limit. A handshake of `transport`
-  /// counts as a connection that holds what it needs: for TLS some 44 KiB from the client's first
-  /// bytes on, and the message that they announce. Descriptors that wait to be sent, and files that
-  /// send_file() holds open, count as memory_limit / (RLIMIT_NOFILE / 2) bytes each, except the
-  /// first one of each connection.
+  /// While its connections together hold no more than half of it, none is limited. Beyond that, one
+  /// that grows may hold no more than (half the budget) / (connections of the loop), or ends with
+  /// io::errc::memory_limit. A handshake of `transport` counts as a connection that holds what it
+  /// needs: for TLS some 44 KiB from the client's first bytes on, and the message that they
+  /// announce. Descriptors that wait to be sent, and files that send_file() holds open, count as
+  /// memory_limit / (RLIMIT_NOFILE / 2) bytes each, except the first one of each connection.
   std::size_t memory_limit = std::size_t{512} << 20;
   /// The maximum number of bytes that may wait for the loops in calls of broadcast() and
   /// for_each(), where each call counts 1 KiB besides its bytes. Further calls are refused.

@@ -227,11 +227,9 @@ bool http2_connection::is_oldest_receiving(const http2_stream& stream) noexcept 
 
 void http2_connection::hold_body(std::size_t count) {
   held_bodies_ += count;
-  // A client that has not acknowledged the server's SETTINGS, or never does, has larger windows.
-  const http2_options& options = core_->options.http2;
-  const std::size_t max_held =
-      std::max(3 * options.body_memory,
-               std::size_t{options.max_streams} * http2_session::max_initial_window);
+  // A client that has not acknowledged the server's SETTINGS, or never does, has larger windows
+  // than those that were reserved.
+  const std::size_t max_held = std::max(3 * core_->options.http2.body_memory, reserved_bodies_);
   if (held_bodies_ <= max_held) return;
   http2_stream* newest = nullptr;
   for (http2_stream& each : streams_) {

@@ -131,7 +131,7 @@ class http2_session {
  public:
   /// The bytes of each body that the client may send at once, unless http2_options::stream_window
   /// is smaller.
-  static constexpr std::uint32_t max_initial_window = std::uint32_t{8} << 10;
+  static constexpr std::uint32_t max_initial_window = std::uint32_t{6} << 10;
 
   /// Begins the connection with SETTINGS in the output. `fields`: the limits of a request's fields,
   /// where each field counts 32 bytes more than its text.

@@ -269,7 +269,11 @@ TEST(Http2Session, WindowsGrowOnlyByCredit) {
   side server(options);
   server.begin();
   server.receive(request_frame(1, "POST", "/", 0));
+  EXPECT_EQ(server.session.window(1), http2_session::max_initial_window);
+  server.session.set_window(1, 65'536);
+  EXPECT_EQ(server.send(), "WINDOW_UPDATE 1 59392\n");
   for (int i = 0; i < 3; ++i) server.receive(frame(data_frame, 0, 1, std::string(16'384, 'x')));
+  EXPECT_EQ(server.session.window(1), 65'536u - 3 * 16'384);
   EXPECT_EQ(server.send(), "");
   server.session.credit_stream(1, 40'000);
   EXPECT_EQ(server.send(), "WINDOW_UPDATE 1 40000\n");

@@ -195,7 +195,7 @@ void http2_stream::on_peer_ended() {
 // --- The body of the request ---
 
 void http2_stream::want_body() {
-  if (exchange_->is_upgraded()) return;
+  if (exchange_->is_upgraded()) return enlarge_window();
   if (paused_at_) {
     body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
   }
