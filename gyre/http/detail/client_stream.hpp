@@ -85,7 +85,7 @@ class client_stream {
   virtual void give_back(std::optional<std::chrono::seconds> idle_limit) noexcept = 0;
 
  protected:
-  virtual ~client_stream() = default;
+  ~client_stream() = default;
 
  private:
   /// Destroys the stream. An exchange that has not ended is cancelled.

@@ -48,7 +48,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   explicit http2_client_stream(std::shared_ptr<http2_client_connection> connection);
   http2_client_stream(const http2_client_stream&) = delete;
   http2_client_stream& operator=(const http2_client_stream&) = delete;
-  ~http2_client_stream() override = default;
+  ~http2_client_stream() = default;
 
   // The connection calls the members from here to wake_sender().
   /// Whether the exchange has released the stream.
