@@ -9,6 +9,7 @@
 //     curl 'localhost:8080/json/3?m=2'                             # 3 items, the total times m
 //     curl --data-binary @FILE localhost:8080/upload               # the number of bytes
 //     curl localhost:8080/static/index.html                        # a file of FOLDER
+//     websocat ws://localhost:8080/ws                              # an echo by WebSocket
 //     curl 'localhost:8080/db?min=10&max=20&limit=5'               # items by their price
 //     curl 'localhost:8080/queries?n=3'                            # n queries, n random items
 //     curl -i -d '{"name": "bolt", "price": 7}' localhost:8080/items
@@ -21,6 +22,7 @@
 // loaded. While a process has lost its connection, it may serve an item for up to ten seconds after
 // another process has changed it.
 #include <gyre/engines/postgres/client.hpp>
+#include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/compress.hpp>
 #include <gyre/http/file_server.hpp>
 #include <gyre/http/server.hpp>
@@ -133,6 +135,10 @@ gyre::task<response> count_upload(http::request& request) {
   std::uint64_t total = 0;
   while (const auto piece = co_await request.next_chunk()) total += piece->size();
   co_return response::text(std::to_string(total));
+}
+
+gyre::task<> echo(http::websocket& socket) {
+  while (const auto message = co_await socket.receive()) co_await socket.send(*message);
 }
 
 gyre::task<response> list_items(database_clients& clients, http::request& request) {
@@ -261,6 +267,7 @@ gyre::task<> serve(gyre::runtime& rt, settings options) {
   });
   server.get("/json/{count}", make_json);
   server.post("/upload", count_upload, {.streamed_body = true});
+  server.get("/ws", [](http::request& request) { return http::accept_websocket(request, echo); });
   if (options.files) {
     server.get("/static/{path...}", http::file_server(*options.files, {.precompressed = true}));
   }

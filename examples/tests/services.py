@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 
-from talk import PATIENCE, Program, make_certificate, receive_all
+from talk import PATIENCE, Program, WebSocketPeer, make_certificate, receive_all
 
 # Long, so that a busy machine is not taken for a database that does not answer.
 STATEMENT_TIMEOUT = 60_000
@@ -393,6 +393,7 @@ def benchmark_server(program: str) -> None:
         common = (program, "--listen", "127.0.0.1:0", "--database", database.patient_url)
         with Program(*common, "--files", folder) as first, Program(*common) as second:
             static_endpoints(client_of(first), Path(folder))
+            websocket_echo(first)
             queries(client_of(first))
             items(client_of(first), client_of(second), database)
 
@@ -417,6 +418,15 @@ def static_endpoints(client: Client, folder: Path) -> None:
     assert client.ask("GET", "/static/page.html")[1] == b"<p>hello"
     assert client.ask("GET", "/static/large")[1] == (folder / "large").read_bytes()
     assert client.status("/static/none") == 404
+
+
+def websocket_echo(server: Program) -> None:
+    with WebSocketPeer(server, "/ws") as peer:
+        for opcode, payload in (1, b"hello"), (2, os.urandom(3000)), (1, b""):
+            peer.send(payload, opcode)
+            assert peer.receive() == (opcode, payload)
+        peer.send(b"\x03\xe8", 8)
+        assert peer.receive() == (8, b"\x03\xe8") and receive_all(peer.socket) == b""
 
 
 def queries(client: Client) -> None:
