@@ -105,6 +105,7 @@
 #include <gyre/http/server_sent_event.hpp>
 #include <gyre/http/shown_connections.hpp>
 #include <gyre/http/status.hpp>
+#include <gyre/http/trace_handler.hpp>
 #include <gyre/http/trace_parent.hpp>
 #include <gyre/http/trace_propagation.hpp>
 #include <gyre/http/url.hpp>

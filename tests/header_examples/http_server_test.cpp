@@ -338,6 +338,8 @@ TEST(HttpServerExample, CountsRoutesAndWritesALog) {
   });
   server.on_access(log);
   std::filesystem::current_path(before);
+  // gyre/http/trace_handler.hpp
+  server.get("/debug/trace", gyre::http::trace_handler());
   // gyre/http/route_metrics.hpp
   server.get("/metrics", [&](gyre::http::request&) {
     gyre::http::metrics_text text;

@@ -12,6 +12,9 @@
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/trace/detail/activity_scope.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -178,6 +181,9 @@ void exchange::run() {
   shard_->counts.requests.add(1);
   if (!body_.is_streamed()) request_.body_ = body_.text();
   event_loop& loop = shard_->loop();
+  const trace::detail::activity_scope record(trace::detail::find_recorder(),
+                                             trace::detail::event_kind::handler,
+                                             trace::detail::address_of(route_->name.c_str()));
   try {
     handler& target = route_->serve;
     if (!middlewares_.empty()) [[unlikely]] {
@@ -189,6 +195,7 @@ void exchange::run() {
     } else {
       handler_.emplace(*this, loop, target(request_));
     }
+    begun_ = record.begun();
     record_if_asked();
     handler_->start();
   } catch (...) {
@@ -290,11 +297,18 @@ void exchange::respond(response result) noexcept {
   }
 }
 
+// Records a request whose handler may have waited.
+void exchange::record_request() noexcept {
+  trace::detail::record_since(std::exchange(begun_, 0), trace::detail::event_kind::request,
+                              trace::detail::address_of(route_->name.c_str()), to_number(status_));
+}
+
 // Called when the response was passed to the connection. Afterwards the exchange serves another
 // request, or is destroyed.
 void exchange::finish() noexcept {
   server_core& core = shard_->core();
   shard_->counts.by_class[std::min(to_number(status_) / 100, 5U)].add(1);
+  record_request();
   if (core.access_handler || core.options.counts_routes) record_access(!was_cut_);
   leave_connection();
 }
@@ -320,6 +334,7 @@ void exchange::record_access(bool is_complete) noexcept {
 
 // Ends the exchange without a response, because the client has left.
 void exchange::abandon() noexcept {
+  record_request();
   close_connection();
   leave_connection();
 }
@@ -384,6 +399,7 @@ void exchange::detach() noexcept {
 
 void exchange::destroy_without_connection() noexcept {
   const std::shared_ptr<server_core> core = std::move(keeps_core_);
+  record_request();
   const bool has_begun_response = writer_.state() != writing::head;
   if (has_begun_response && (core->access_handler || core->options.counts_routes)) {
     record_access(false);
@@ -557,6 +573,7 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   write_ = std::move(write);
   upgraded_connection& writer = body_writer_.emplace(*this);
   has_coroutine_ended_ = false;
+  if (begun_ == 0) begun_ = trace::detail::begin_now();
   record_if_asked();
   writing_.emplace(*this, shard_->loop(), is_upgraded_ ? run_(writer) : write_(writer));
   writing_->start();

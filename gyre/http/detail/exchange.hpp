@@ -4,6 +4,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/detail/ticks.hpp>
 #include <gyre/http/detail/body_source.hpp>
 #include <gyre/http/detail/byte_sink.hpp>
 #include <gyre/http/detail/exchange_stream.hpp>
@@ -170,6 +171,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void report(const std::exception_ptr& error) noexcept;
   void finish() noexcept;
   void record_access(bool is_complete) noexcept;
+  void record_request() noexcept;
   void assign_id();
   void abandon() noexcept;
   void leave_connection() noexcept;
@@ -191,6 +193,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   std::span<middleware* const> middlewares_;
   std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
+  gyre::detail::tick_count begun_ = 0;  // of a handler that waits, in the flight recorder; or zero
   std::optional<request_origin> origin_;  // once it was asked for
   bool was_secure_ = false;               // whether the ended connection was encrypted
   bool was_cut_ = false;                  // whether a streamed response has failed

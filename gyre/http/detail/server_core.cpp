@@ -223,6 +223,7 @@ void server_core::add(const route_scope& scope, method_set methods, std::string_
   auto entry = std::make_unique<server_route>(
       server_route{std::move(function), route, scope.prefix + std::string(pattern), &scope});
   if (methods != method_set::all()) entry->method_text = methods.to_string();
+  entry->name = trace::intern(entry->method_text + " " + entry->pattern);
   server_route* const added_route = entry.get();
   added_routes_.reserve(added_routes_.size() + 1);
   const std::string& whole_pattern = entry->pattern;

@@ -18,6 +18,7 @@
 #include <gyre/http/server_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/task/stop_token.hpp>
+#include <gyre/trace/label.hpp>
 
 #include <array>
 #include <cstddef>
@@ -55,8 +56,9 @@ struct server_route {
   route_options options = {};
   std::string pattern = "(no route)";
   const route_scope* scope = nullptr;
-  std::string method_text = "any";  ///< the methods that it was added for
-  std::size_t index = 0;            ///< of its counters, if routes are counted
+  std::string method_text = "any";   ///< the methods that it was added for
+  std::size_t index = 0;             ///< of its counters, if routes are counted
+  trace::label name = "(no route)";  ///< in the flight recorder
 };
 
 /// The route of a request, and the middleware around its handler.

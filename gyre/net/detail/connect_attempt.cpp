@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connect_attempt.hpp>
 
+#include <gyre/base/detail/ticks.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <memory>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +26,23 @@ std::error_code check_connected(socket_ref client) noexcept try {
 } catch (const std::system_error& error) {
   return error.code();
 }
+
+// A connection attempt in the flight recorder.
+class recorded_connect {
+ public:
+  explicit recorded_connect(const endpoint& server) noexcept : server_(server) {}
+  recorded_connect& operator=(recorded_connect&&) = delete;
+  ~recorded_connect() {
+    try {
+      trace::detail::record_wait(begun_, trace::detail::event_kind::connect, server_.to_string());
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the attempt is not recorded
+    }
+  }
+
+ private:
+  const endpoint& server_;
+  const gyre::detail::tick_count begun_ = trace::detail::begin_now();
+};
 
 }  // namespace
 
@@ -43,6 +64,7 @@ void throw_not_connected(std::error_code error, const endpoint& server) {
 }
 
 task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options options) {
+  const recorded_connect record(server);
   socket result = open_to_connect(server, options.local.value_or(endpoint()), options.socket);
   auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, result.release(),
                                                                   io::handle_kind::stream_socket);

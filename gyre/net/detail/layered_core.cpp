@@ -9,6 +9,8 @@
 #include <gyre/net/detail/layer_limits.hpp>
 #include <gyre/net/detail/layered_locks.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorded_wait.hpp>
 
 #include <algorithm>
 #include <array>
@@ -372,6 +374,7 @@ task<> end_writing(core_ptr core) {
 
 task<> shake_hands(core_ptr core, handshake_observer* observer) {
   static constexpr std::string_view name = "handshake";
+  const trace::detail::recorded_wait record(trace::detail::event_kind::handshake);
   layer& protocol = *core->protocol;
   while (!protocol.is_established()) {
     const status outcome = protocol.handshake();

@@ -5,6 +5,8 @@
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/resolve_error.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <ares.h>
 
@@ -466,6 +468,7 @@ void name_engine::set_result(waiting_lookup& lookup, const question& entry,
 }
 
 void name_engine::end(question& entry, const resolve_result& result) noexcept {
+  trace::detail::record_wait(entry.begun, trace::detail::event_kind::resolve, entry.key->first);
   if (entry.channel != nullptr) {
     --entry.channel->in_flight;
     if (!entry.waiting.empty()) {

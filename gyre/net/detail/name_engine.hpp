@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/ticks.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
@@ -17,6 +18,7 @@
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolver_options.hpp>
 #include <gyre/net/service.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -68,6 +70,8 @@ struct question : intrusive_list_node {
   const question_key* key = nullptr;
   intrusive_list<waiting_lookup> waiting;
   dns_channel* channel = nullptr;  // null while the question is queued
+
+  gyre::detail::tick_count begun = trace::detail::begin_now();  // for the flight recorder
 
   std::vector<std::string> names = {};  // the names to try in turn
   std::size_t tried = 0;                // the number of names tried
