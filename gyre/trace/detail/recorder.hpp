@@ -132,7 +132,11 @@ class alignas(false_sharing_range) recorder {
 /// Returns the length in ticks from which functions are recorded one by one: 3 µs, which is far
 /// more than an event costs.
 inline gyre::detail::tick_count min_function_length() noexcept {
-  return min_recorded_length.load(std::memory_order_relaxed);  // relaxed: orders nothing
+  if constexpr (is_compiled_in) {
+    return min_recorded_length.load(std::memory_order_relaxed);  // relaxed: orders nothing
+  } else {
+    return 0;
+  }
 }
 
 /// Returns the present time in ticks if `target` is not null.
