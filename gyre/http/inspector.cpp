@@ -11,6 +11,7 @@
 #include <gyre/http/response.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/server_options.hpp>
+#include <gyre/http/trace_handler.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/live_tasks.hpp>
 
@@ -161,6 +162,7 @@ class inspector_core {
     get("/tasks", [this](request& request) { return show_tasks(request); });
     get("/connections",
         [this](request& request) -> task<response> { return list_connections(request); });
+    get("/trace", trace_handler());
     server_.get("/", [this](request&) { return page_of(index_, false); });
   }
   inspector_core(const inspector_core&) = delete;

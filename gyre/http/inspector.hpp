@@ -36,6 +36,7 @@ class inspector_core;
 /// | `/metrics` | the registry, as metrics_handler() does |
 /// | `/tasks` | the live tasks, the oldest first: name, place, age, peer |
 /// | `/connections` | the connections of the servers that show_connections() named |
+/// | `/trace` | what the flight recorder has kept: see trace_handler() |
 ///
 /// `/tasks` and `/connections` are text, or JSON for a client that accepts application/json or asks
 /// for `?format=json`; `?limit=20` shows fewer entries.

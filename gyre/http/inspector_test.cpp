@@ -102,7 +102,7 @@ TEST_F(HttpInspector, ServesTheMetricsInTwoFormats) {
   EXPECT_THAT(open, HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0"));
   EXPECT_THAT(open, HasSubstr("# TYPE orders counter\norders_total 3\n"));
   EXPECT_THAT(open, EndsWith("# EOF\n"));
-  EXPECT_THAT(get(at, "/"), EndsWith("/metrics\n/tasks\n/connections\n"));
+  EXPECT_THAT(get(at, "/"), EndsWith("/metrics\n/tasks\n/connections\n/trace\n"));
 }
 
 TEST_F(HttpInspector, ChangesNothingAndServesNoOtherHost) {
@@ -188,6 +188,13 @@ TEST_F(HttpInspector, ShowsConnections) {
   shown.reset();
   EXPECT_THAT(get(at, "/connections?format=json"),
               HasSubstr("{\"complete\":true,\"connections\":[]}\n"));
+}
+
+TEST_F(HttpInspector, ShowsTheFlightRecorder) {
+  const gyre::net::endpoint at = begin();
+  EXPECT_THAT(get(at, "/trace?seconds=5"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(get(at, "/trace?format=json"), HasSubstr("\"traceEvents\""));
+  EXPECT_THAT(get(at, "/trace?seconds=x"), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_F(HttpInspector, RespondsWhileALoopIsHeld) {
