@@ -11,6 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -442,6 +445,9 @@ TEST_F(Http2Server, AnIdleConnectionEnds) {
 class uploader {
  public:
   uploader(client& from, int count, std::size_t size, std::size_t first_window) : from_(&from) {
+    // The kernel would delay short segments until earlier ones are acknowledged.
+    const int no_delay = 1;
+    ::setsockopt(from.socket.fd(), IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay));
     for (int i = 0; i < count; ++i) {
       const auto stream = static_cast<std::uint32_t>(2 * i + 1);
       uploads_[stream] = {.rest = size, .window = first_window};
@@ -466,7 +472,7 @@ class uploader {
       if (each.type != window_frame) continue;
       (each.stream == 0 ? window_ : uploads_[each.stream].window) += number_in(each.payload);
     }
-    return responses == uploads_.size();
+    return responses >= uploads_.size();
   }
 
   std::size_t responses = 0;
@@ -534,18 +540,18 @@ TEST_F(Http2Server, AnUploadThatBeginsBeforeTheSettingsAreKnownGoesOn) {
 
 TEST_F(Http2Server, MoreBodiesThanTheMemoryAreRefused) {
   server_options options;
-  options.http2.max_streams = 2;
+  options.http2.max_streams = 3;
   options.http2.body_memory = 30'000;
   make(options);
   on->post("/", [](request&) { return status::no_content; });
   on->start();
   // A client that does not acknowledge SETTINGS keeps its windows of 64 KiB.
   client from(on->local_endpoint(), client_hello());
-  for (const std::uint32_t stream : {1U, 3U}) {
+  for (const std::uint32_t stream : {1U, 3U, 5U}) {
     from.send(request_frame(stream, "POST", "/", 0));
     for (int j = 0; j < 3; ++j) from.send(frame(data_frame, 0, stream, std::string(16'384, 'x')));
   }
-  EXPECT_THAT(wait_for(from, "RST_STREAM"), HasSubstr("RST_STREAM 3 7\n"));
+  EXPECT_THAT(wait_for(from, "RST_STREAM"), HasSubstr("RST_STREAM 5 7\n"));
   from.send(frame(data_frame, end_stream, 1, "x"));
   EXPECT_THAT(wait_for(from, "HEADERS 1"), HasSubstr("HEADERS 1 end :status: 204"));
 }
