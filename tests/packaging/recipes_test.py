@@ -59,9 +59,7 @@ def cmake_rooms() -> dict[str, tuple[set[str], set[str]]]:
         for call in re.finditer(r"gyre_add_room\((\w+)([^)]*)\)", text):
             depends = re.search(r"DEPENDS([\sa-z]*)", call[2])
             packages = set(re.findall(r"PkgConfig::(\w+)", call[2]))
-            packages |= {
-                package for name, package in optional.items() if f"${{{name}}}" in call[2]
-            }
+            packages |= {package for name, package in optional.items() if f"${{{name}}}" in call[2]}
             rooms[call[1]] = (set(depends[1].split()) if depends else set(), packages)
     return rooms
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/detail/server_link.hpp>
 
-#include <gyre/engines/detail/connection_settings.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/exponential_backoff.hpp>
+#include <gyre/engines/detail/connection_settings.hpp>
 #include <gyre/engines/nats/detail/subject.hpp>
 #include <gyre/engines/nats/error.hpp>
 #include <gyre/io/error.hpp>
