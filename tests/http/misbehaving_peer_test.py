@@ -32,7 +32,13 @@ from server_program import (
 
 try:
     from tlslite.api import HandshakeSettings, TLSConnection, X509CertChain, parsePEMKey
-    from tlslite.constants import AlertDescription, AlertLevel, ContentType, Fault, KeyUpdateMessageType
+    from tlslite.constants import (
+        AlertDescription,
+        AlertLevel,
+        ContentType,
+        Fault,
+        KeyUpdateMessageType,
+    )
     from tlslite.errors import TLSError, TLSRemoteAlert
     from tlslite.messages import Alert, ApplicationData, Message
 except ImportError:
