@@ -136,7 +136,7 @@ class Prometheus:
 
 def observed_service(program: str) -> None:
     for tool in ("prometheus", "promtool"):
-        assert shutil.which(tool), f"{tool} is missing: run tools/setup test"
+        assert shutil.which(tool), f"{tool} is missing: run tools/setup all"
     run_promtool("check", "rules", "gyre.rules.yml")
     run_promtool("test", "rules", "gyre.rules.test.yml")
     with Program(program, "127.0.0.1:0", "127.0.0.1:0") as service:

@@ -57,6 +57,7 @@ class websocket_connection {
   /// returns false, and ends the connection: on_close gets io::errc::output_limit.
   /// Errors also: std::invalid_argument for a text that is not UTF-8.
   bool send_text(std::string_view text);
+  /// Queues bytes, as send_text() does a text.
   bool send_binary(std::span<const std::byte> bytes);
   /// Queues a received message.
   bool send(websocket_message message);
