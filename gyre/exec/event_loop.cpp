@@ -354,7 +354,11 @@ std::size_t event_loop::run_timers() {
   const bool records_each = measured_timers_.records_each();
   duration lateness{};
   const auto fire = [&](detail::timer_node& timer) {
-    lateness = std::max(lateness, duration(due_until - timer.deadline()));
+    // A deadline before the clock's epoch means "at once", and the difference might overflow.
+    const steady_time due_at = timer.deadline();
+    if (due_at >= steady_time{} && due_until > due_at) {
+      lateness = std::max(lateness, duration(due_until - due_at));
+    }
     auto& operation = static_cast<timer_operation&>(timer);
     if (++fired == 1) {
       timers.emplace(recorder_, trace::detail::event_kind::timer,

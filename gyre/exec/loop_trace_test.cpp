@@ -111,6 +111,16 @@ TEST(LoopTrace, RecordsTimersThatAreLate) {
   EXPECT_THAT(slow_text(), HasSubstr("late timers: "));
 }
 
+TEST(LoopTrace, ATimerWhoseDeadlineIsTheLowestIsNotLate) {
+  gyre::loop loop;
+  gyre::timer timer(loop, [] {});
+  timer.start_at(gyre::steady_time::min());
+  while (timer.active()) loop.poll();
+  gyre::timer later(loop, [] {});
+  later.start_at(gyre::steady_time{});
+  while (later.active()) loop.poll();
+}
+
 TEST(LoopTrace, RecordsABatchOfShortTasks) {
   gyre::loop loop;
   // The first batch is short on average, so the tasks of the next one are not measured.
