@@ -65,6 +65,7 @@ from tls_peers import (
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"
 UPLOAD = b"PUT /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n0123456789"
+OFFERED = [bytearray(b"http/1.1")]  # of the protocols that a client offers by ALPN
 KEY_UPDATES = 50
 EMPTY_RECORDS = 200
 
@@ -334,7 +335,9 @@ def test_client(site: Site, folder: Path) -> None:
 
     def answered(version: tuple[int, int], wire: Tampering) -> TLSConnection:
         peer = TLSConnection(wire)
-        peer.handshakeServer(certChain=chain, privateKey=key, settings=settings_for(version))
+        peer.handshakeServer(
+            certChain=chain, privateKey=key, settings=settings_for(version), alpn=OFFERED
+        )
         assert peer.read(min=1).startswith(b"GET / ")
         peer.write(b"HTTP/1.1 200 OK\r\n\r\nthe body")
         return peer
@@ -362,7 +365,9 @@ def test_client(site: Site, folder: Path) -> None:
         peer = TLSConnection(wire)
         peer.fault = Fault.badFinished
         with contextlib.suppress(TLSError):
-            peer.handshakeServer(certChain=chain, privateKey=key, settings=settings_for(TLS_1_2))
+            peer.handshakeServer(
+                certChain=chain, privateKey=key, settings=settings_for(TLS_1_2), alpn=OFFERED
+            )
 
     def answer_with(sent: bytes) -> Callable[[Tampering], None]:
         def misbehave(wire: Tampering) -> None:
