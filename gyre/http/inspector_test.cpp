@@ -225,7 +225,7 @@ TEST_F(HttpInspector, MayHavePagesOfItsOwn) {
   EXPECT_THROW(inspector->get("/late", [](http::request&) { return http::response(); }),
                std::logic_error);
   EXPECT_THAT(get(inspector->local_endpoint(), "/version"), EndsWith("\r\n\r\n7"));
-  EXPECT_THAT(get(inspector->local_endpoint(), "/"), EndsWith("/connections\n/version\n"));
+  EXPECT_THAT(get(inspector->local_endpoint(), "/"), EndsWith("/trace\n/version\n"));
 }
 
 TEST_F(HttpInspector, NeedsNoStart) { inspector.emplace(all, any_port()); }
