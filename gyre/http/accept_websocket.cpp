@@ -20,10 +20,11 @@ namespace {
 
 constexpr std::string_view websocket_version = "13";
 
-// The bytes after the upgrade of a connection of HTTP/1.1.
+// The bytes after the upgrade of a connection of HTTP/1.1, or of a stream of HTTP/2.
 class upgrade_transport final : public detail::websocket_transport {
  public:
-  explicit upgrade_transport(upgraded_connection& connection) noexcept : connection_(connection) {}
+  upgrade_transport(upgraded_connection& connection, bool is_of_http2) noexcept
+      : connection_(connection), is_of_http2_(is_of_http2) {}
 
   task<std::span<const std::byte>> receive() override {
     auto receiving = connection_.next();
@@ -31,9 +32,12 @@ class upgrade_transport final : public detail::websocket_transport {
     co_return bytes.value_or(std::span<const std::byte>());
   }
   task<> send(std::span<const std::byte> bytes) override { return connection_.write(bytes); }
+  // A stream that is reset drops the bytes that wait for their turn.
+  bool keeps_output() const noexcept override { return !is_of_http2_; }
 
  private:
   upgraded_connection& connection_;
+  const bool is_of_http2_;
 };
 
 struct accepted_websocket {
@@ -41,11 +45,12 @@ struct accepted_websocket {
   move_only_function<task<>(websocket&)> serve;
   websocket_options options;
   detail::websocket_agreement agreement;
+  bool is_of_http2;
 };
 
 task<> serve_upgrade(upgraded_connection& connection, accepted_websocket& accepted) {
   websocket socket(std::make_unique<detail::websocket_core>(
-      *accepted.loop, std::make_unique<upgrade_transport>(connection),
+      *accepted.loop, std::make_unique<upgrade_transport>(connection, accepted.is_of_http2),
       detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
       connection.server_stop_token()));
   return detail::serve_websocket(std::move(socket), std::move(accepted.serve));
@@ -100,7 +105,8 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
       std::make_unique<accepted_websocket>(accepted_websocket{.loop = &request.loop(),
                                                               .serve = std::move(serve),
                                                               .options = std::move(options),
-                                                              .agreement = std::move(agreement)});
+                                                              .agreement = std::move(agreement),
+                                                              .is_of_http2 = is_of_http2});
   response result = response::upgrade(
       "websocket", [accepted = std::move(accepted)](upgraded_connection& connection) mutable {
         const auto opened = std::move(accepted);

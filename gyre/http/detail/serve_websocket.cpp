@@ -41,9 +41,9 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
   close_code code = has_failed ? close_code::internal_error : close_code::normal;
   if (was_cancelled) code = close_code::going_away;
   // The server reports no error once the client has left, so an error does not wait for the
-  // client's Close frame.
-  const bool must_wait =
-      !has_failed || !socket.core_ || socket.core_->session().role() == websocket_role::client;
+  // client's Close frame, if the own one reaches the client in spite of the error.
+  const bool must_wait = !has_failed || !socket.core_ || !socket.core_->keeps_output() ||
+                         socket.core_->session().role() == websocket_role::client;
   auto closing = as_result(
       shielded(must_wait ? socket.close(code) : socket.core_->send_close(code, std::string())));
   co_await std::move(closing);

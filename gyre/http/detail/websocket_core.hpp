@@ -64,6 +64,8 @@ class websocket_core final : timer_operation {
   bool is_open() const noexcept {
     return !session_.has_sent_close() && !has_failed_ && !has_ended_;
   }
+  /// See websocket_transport::keeps_output().
+  bool keeps_output() const noexcept { return transport_->keeps_output(); }
   const websocket_session& session() const noexcept { return session_; }
   std::string_view subprotocol() const noexcept { return subprotocol_; }
   event_loop& loop() const noexcept { return loop_; }

@@ -27,6 +27,8 @@ class websocket_transport {
   /// Sends all bytes, and waits while the peer does not read. After a stop or a failure, it is
   /// unknown how many were sent.
   virtual task<> send(std::span<const std::byte> bytes) = 0;
+  /// Whether bytes that were sent leave even if the transport fails right afterwards.
+  virtual bool keeps_output() const noexcept { return true; }
 };
 
 }  // namespace gyre::http::detail
