@@ -32,7 +32,8 @@ struct http2_client_options {
   /// wait.
   std::uint32_t max_streams = 100;
   /// Bytes of a response's body that may wait for the program; at least 1. All responses of a
-  /// connection hold at most `max_streams` times as many.
+  /// connection hold at most `max_streams` times as many. A server that has not acknowledged this
+  /// setting yet may send 65,535 bytes.
   std::uint32_t stream_window = std::uint32_t{1} << 20;
   /// Time after which a PING is sent to a server that sends nothing while requests are in progress;
   /// zero means never.
