@@ -48,13 +48,14 @@ struct http2_options {
   /// eighth of most; above three quarters, no client may send more of a body that is read as a
   /// whole. tcp_server_options::memory_limit counts the bytes, too, and ends connections.
   std::size_t server_memory = std::size_t{64} << 20;
-  /// Frames that carry nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA and frames of
-  /// unknown types. A client may send `frame_burst` at once, `frames_per_second` on average, and a
-  /// few for each request and for each DATA frame in either direction.
+  /// Frames that carry nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, RST_STREAM of
+  /// streams that have ended, and frames of unknown types. A client may send `frame_burst` at once,
+  /// `frames_per_second` on average, and a few for each request and for each DATA frame in either
+  /// direction.
   std::uint32_t frame_burst = 1000;
   std::uint32_t frames_per_second = 100;
-  /// Streams that are reset before their response: by the client, and, counted apart, by the server
-  /// because of the client's errors.
+  /// Streams that are reset before their response has been sent to its end: by the client, and,
+  /// counted apart, by the server because of the client's errors.
   std::uint32_t reset_burst = 200;
   /// The average of such streams: see `reset_burst`.
   std::uint32_t resets_per_second = 20;

@@ -506,12 +506,17 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
       if (rest_of_frame_ != 0 || (flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
       break;
     case NGHTTP2_RST_STREAM:
-      if (is_client()) break;
+      if (is_client() || !owes_response(frame_stream_)) break;
       if (!resets_.take(time)) note_abuse(http2_abuse::resets);
       return;
     default: break;
   }
   if (!frames_.take(time)) note_abuse(http2_abuse::frames);
+}
+
+// Whether the stream is open, and its response has not been sent to the end.
+bool http2_session::owes_response(std::uint32_t stream) const noexcept {
+  return nghttp2_session_get_stream_local_close(session_, static_cast<std::int32_t>(stream)) == 0;
 }
 
 // Whether the head that has come is a response; otherwise it is trailers, which have no ":status".

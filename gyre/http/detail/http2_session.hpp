@@ -212,6 +212,7 @@ class http2_session {
 
   bool is_client() const noexcept { return role_ == http2_role::client; }
   bool is_response(bool is_first) const noexcept;
+  bool owes_response(std::uint32_t stream) const noexcept;
   http2_event::kind kind_of_response() const noexcept;
   void begin_frame(std::span<const std::byte> header, steady_time time);
   http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;

@@ -404,6 +404,43 @@ TEST(Http2Session, RapidResetsEndTheConnection) {
   EXPECT_EQ(stream, 63U);
 }
 
+TEST(Http2Session, ResetsOfIncompleteResponsesAreRapid) {
+  http2_options options;
+  options.reset_burst = 30;
+  options.resets_per_second = 5;
+  text_body body("a", 1);
+  side server(options);
+  server.begin();
+  std::uint32_t stream = 1;
+  for (; server.session.abuse() == http2_abuse::none && stream < 2001; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/"));
+    server.respond(static_cast<std::int32_t>(stream), &body);
+    server.send();
+    server.receive(frame(reset_frame, 0, stream, big_endian(8)));
+  }
+  EXPECT_EQ(server.session.abuse(), http2_abuse::resets);
+  EXPECT_EQ(stream, 63U);
+}
+
+TEST(Http2Session, ResetsOfStreamsThatHaveEndedCarryNothing) {
+  http2_options options;
+  options.frame_burst = 50;
+  options.frames_per_second = 10;
+  options.reset_burst = 30;
+  options.resets_per_second = 5;
+  side server(options);
+  server.begin();
+  for (std::uint32_t stream = 1; stream < 201; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/"));
+    server.respond(static_cast<std::int32_t>(stream), nullptr);
+    EXPECT_THAT(server.send(), HasSubstr(" end :status: 200;"));
+    server.receive(frame(reset_frame, 0, stream, big_endian(8)));
+  }
+  EXPECT_EQ(server.session.abuse(), http2_abuse::none);
+  for (int i = 0; i < 60; ++i) server.receive(frame(reset_frame, 0, 1, big_endian(8)));
+  EXPECT_EQ(server.session.abuse(), http2_abuse::frames);
+}
+
 TEST(Http2Session, ResetsThatTheClientProvokesEndTheConnection) {
   http2_options options;
   options.reset_burst = 30;
