@@ -1008,6 +1008,30 @@ TEST_F(HttpServer, TheBodyOfARequestIsNoPartOfTheProtocolAfterAnUpgrade) {
   EXPECT_EQ(body, "BODY");
 }
 
+task<> echo(upgraded_connection& client) {
+  while (const auto bytes = co_await client.next()) co_await client.write(*bytes);
+  co_await client.write("bye");
+}
+
+TEST_F(HttpServer, AnUpgradeTakesBytesThatCameWhileItsHandlerWaited) {
+  make();
+  on->get("/", [](request&) -> task<response> {
+    co_await gyre::sleep_for(1s);
+    co_return response::upgrade("echo", echo);
+  });
+  on->start();
+  peer client = connect();
+  client.send(get("/", "Connection: Upgrade\r\nUpgrade: echo\r\n") + "early");
+  virtual_time.turn_until([&] { return on->metrics().active == 1; });
+  virtual_time.settle();
+  client.send(" late");
+  client.end_sending();
+  virtual_time.advance(2s);
+  EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+  EXPECT_TRUE(ends(client));
+  EXPECT_EQ(client.text, "early latebye");
+}
+
 TEST_F(HttpServer, AnUpgradedConnectionReadsWhileItWrites) {
   make();
   on->get("/", [](request&) {

@@ -224,7 +224,7 @@ void server_connection::resume_input() noexcept {
 void server_connection::on_body_taken(std::size_t /*count*/) noexcept { resume_input(); }
 
 void server_connection::want_body() {
-  if (current_->is_upgraded()) return;
+  if (current_->is_upgraded()) return resume_input();  // bytes may have come before the upgrade
   if (paused_at_) body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
   set_body_deadline();
 }
