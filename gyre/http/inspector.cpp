@@ -122,6 +122,10 @@ std::string connections_as_text(const listed_connections& listed) {
 }
 
 inspector_options checked(inspector_options options, const net::endpoint& address) {
+  if (address.is_unix() && address.path().empty()) {
+    throw std::invalid_argument("gyre::http::inspector: " + address.to_string() +
+                                " has no mode, so that every user can connect; use a path");
+  }
   if (!address.is_unix() && !address.address().is_loopback()) {
     throw std::invalid_argument("gyre::http::inspector: other machines can reach " +
                                 address.to_string() + "; use a Unix socket or a loopback address");

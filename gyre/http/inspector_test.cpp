@@ -120,6 +120,12 @@ TEST_F(HttpInspector, RefusesAddressesThatOtherMachinesReach) {
   EXPECT_THROW(http::inspector(all, "127.0.0.1:0", {.max_entries = 0}), std::invalid_argument);
 }
 
+// Abstract sockets have no mode, so that every user could connect.
+TEST_F(HttpInspector, RefusesUnixSocketsWithoutAPath) {
+  EXPECT_THROW(http::inspector(all, "unix:@gyre-inspector-test"), std::invalid_argument);
+  EXPECT_THROW(http::inspector(all, "unix:"), std::invalid_argument);
+}
+
 TEST_F(HttpInspector, AUnixSocketIsForItsUserOnly) {
   const gyre::test::temporary_folder folder;
   const std::string path = folder / "inspect";
