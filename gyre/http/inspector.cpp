@@ -12,6 +12,7 @@
 #include <gyre/http/server.hpp>
 #include <gyre/http/server_options.hpp>
 #include <gyre/http/trace_handler.hpp>
+#include <gyre/net/address.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/live_tasks.hpp>
 
@@ -136,6 +137,13 @@ inspector_options checked(inspector_options options, const net::endpoint& addres
   return options;
 }
 
+// Returns the address as it stands in URLs, which have no scope.
+std::string url_host_of(const net::ip_address& address) {
+  const std::string text = address.to_string();
+  const std::string host = text.substr(0, text.find('%'));
+  return address.is_v6() ? "[" + host + "]" : host;
+}
+
 server_options options_for(const net::endpoint& address) {
   server_options options;
   options.tcp.name = "inspector";
@@ -145,7 +153,7 @@ server_options options_for(const net::endpoint& address) {
   if (address.is_unix()) {
     options.tcp.sockets.file_mode = 0600;
   } else {
-    options.hosts = {"localhost", "127.0.0.1", "[::1]"};
+    options.hosts = {"localhost", "127.0.0.1", "[::1]", url_host_of(address.address())};
   }
   return options;
 }

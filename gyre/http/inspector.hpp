@@ -43,13 +43,14 @@ class inspector_core;
 ///
 /// The address is the path of a Unix socket, which only the user of the process may use (mode
 /// 0600), or a loopback address, which every user of the machine can reach. There a browser cannot
-/// be led to it by a name of another site: requests must name localhost, 127.0.0.1 or [::1] as
-/// their host.
+/// be led to it by a name of another site: requests must name localhost, 127.0.0.1, [::1] or the
+/// address itself as their host.
 ///
 /// Thread-safety: any thread, but get() comes before start().
 /// Lifetime: `source` must outlive the inspector. The destructor stops the server and its thread,
-/// after at most a second and the limit of a collection; it must not be called by a handler of the
-/// inspector.
+/// after at most a second and the limit of a collection, unless a handler of get() ignores its stop
+/// request: the destructor then waits for the end of that handler. It must not be called by a
+/// handler of the inspector.
 /// Errors: the constructor throws std::invalid_argument for an address that other machines can
 /// reach, for a Unix socket without a path (abstract or unnamed), which has no mode, and for
 /// options out of their ranges; std::system_error as tcp_server::listen() and loop_thread do.

@@ -126,6 +126,19 @@ TEST_F(HttpInspector, RefusesUnixSocketsWithoutAPath) {
   EXPECT_THROW(http::inspector(all, "unix:"), std::invalid_argument);
 }
 
+TEST_F(HttpInspector, ServesTheHostOfItsOwnAddress) {
+  inspector.emplace(all, "127.0.0.5:0");
+  inspector->start();
+  const gyre::net::endpoint at = inspector->local_endpoint();
+  EXPECT_THAT(get(at, "/metrics", "Host: " + at.to_string() + "\r\n"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(get(at, "/metrics", "Host: 127.0.0.6\r\n"), StartsWith("HTTP/1.1 421 "));
+
+  inspector.emplace(all, "[::ffff:127.0.0.1]:0");
+  inspector->start();
+  EXPECT_THAT(get(inspector->local_endpoint(), "/metrics", "Host: [::ffff:127.0.0.1]\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(HttpInspector, AUnixSocketIsForItsUserOnly) {
   const gyre::test::temporary_folder folder;
   const std::string path = folder / "inspect";
