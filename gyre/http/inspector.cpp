@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/inspector.hpp>
 
+#include <gyre/base/detail/printable_text.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/http/detail/connection_listing.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
@@ -113,8 +114,10 @@ std::string connections_as_json(const listed_connections& listed) {
 std::string connections_as_text(const listed_connections& listed) {
   std::string text;
   for (const listed_connection& each : listed.connections) {
-    text.append(each.server).append(" #").append(std::to_string(each.id)).append(" peer ");
-    text.append(each.peer).append(", received ").append(std::to_string(each.bytes_received));
+    text.append(gyre::detail::printable_text(each.server)).append(" #");
+    text.append(std::to_string(each.id)).append(" peer ");
+    text.append(gyre::detail::printable_text(each.peer)).append(", received ");
+    text.append(std::to_string(each.bytes_received));
     text.append(" bytes, sent ").append(std::to_string(each.bytes_sent));
     text.append(" bytes, ").append(std::to_string(each.pending_output)).append(" wait\n");
   }

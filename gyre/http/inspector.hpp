@@ -39,7 +39,8 @@ class inspector_core;
 /// | `/trace` | what the flight recorder has kept: see trace_handler() |
 ///
 /// `/tasks` and `/connections` are text, or JSON for a client that accepts application/json or asks
-/// for `?format=json`; `?limit=20` shows fewer entries.
+/// for `?format=json`; `?limit=20` shows fewer entries. The text escapes control characters of
+/// names, and JSON has U+FFFD for bytes that are not UTF-8.
 ///
 /// The address is the path of a Unix socket, which only the user of the process may use (mode
 /// 0600), or a loopback address, which every user of the machine can reach. There a browser cannot

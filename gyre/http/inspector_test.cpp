@@ -158,7 +158,8 @@ TEST_F(HttpInspector, ShowsTasks) {
   const auto wait = [](gyre::manual_reset_event& event) -> task<> { co_await event.wait(); };
   gyre::spawn(loop, wait(end), {.name = "a \"patient\" task"});
   loop.poll();
-  EXPECT_THAT(get(at, "/tasks"), HasSubstr("\"a \"patient\" task\" from " + std::string(__FILE__)));
+  EXPECT_THAT(get(at, "/tasks"),
+              HasSubstr("\"a \\\"patient\\\" task\" from " + std::string(__FILE__)));
   const std::string json = get(at, "/tasks", "Host: localhost\r\nAccept: application/json\r\n");
   EXPECT_THAT(json, AllOf(HasSubstr("Content-Type: application/json"),
                           HasSubstr("{\"recorded\":true,\"tasks\":[{"),
@@ -172,6 +173,44 @@ TEST_F(HttpInspector, ShowsTasks) {
   loop.poll();
   gyre::record_live_tasks(false);
   EXPECT_THAT(get(at, "/tasks"), HasSubstr("live tasks are not recorded"));
+}
+
+TEST_F(HttpInspector, EscapesNames) {
+  const gyre::net::endpoint at = begin({.records_tasks = true});
+  gyre::loop loop;
+  gyre::manual_reset_event end;
+  const auto wait = [](gyre::manual_reset_event& event) -> task<> { co_await event.wait(); };
+  gyre::spawn(loop, wait(end), {.name = "a\n\\\x1b\xc2\x9b\xff\xc3\xa4"});
+  loop.poll();
+  EXPECT_THAT(get(at, "/tasks"), HasSubstr(R"("a\n\\\x1b\xc2\x9b\xff)"
+                                           "\xc3\xa4\" from "));
+  EXPECT_THAT(get(at, "/tasks?format=json"),
+              HasSubstr("\"name\":\"a\\u000a\\\\\\u001b\xc2\x9b\xef\xbf\xbd\xc3\xa4\","));
+  end.set();
+  loop.poll();
+  gyre::record_live_tasks(false);
+
+  gyre::loop_thread thread;
+  gyre::net::tcp_server server(thread, any_port());
+  std::latch connected(1);
+  server.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
+    in.consume(in.size());
+    connected.count_down();
+  });
+  server.start();
+  gyre::loop own;
+  const auto peer = gyre::sync_wait(own, [&]() -> task<gyre::net::tcp_stream> {
+    auto connecting = gyre::net::connect(server.local_endpoint());
+    gyre::net::tcp_stream stream = co_await std::move(connecting);
+    auto writing = stream.write_all("hello");
+    co_await std::move(writing);
+    co_return stream;
+  }());
+  connected.wait();
+  const auto shown = inspector->show_connections("a\nshop\xff", server);
+  EXPECT_THAT(get(at, "/connections"), HasSubstr(R"(a\nshop\xff #1 peer )"));
+  EXPECT_THAT(get(at, "/connections?format=json"),
+              HasSubstr("{\"server\":\"a\\u000ashop\xef\xbf\xbd\",\"id\":1,"));
 }
 
 TEST_F(HttpInspector, ShowsConnections) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/metrics/exposition.hpp>
 
+#include <gyre/base/detail/utf8.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -30,26 +32,10 @@ bool is_metric_name(std::string_view name) noexcept {
   });
 }
 
-// Returns the size of the character of UTF-8 with which `text` begins; 0 if it begins with none.
-std::size_t character_size(std::string_view text) noexcept {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool is_valid = !(first == 0xe0 && second < 0xa0) && !(first == 0xed && second > 0x9f) &&
-                        !(first == 0xf0 && second < 0x90) && !(first == 0xf4 && second > 0x8f);
-  return is_valid ? size : 0;
-}
-
 // A monitoring system refuses the whole text for one byte that is not UTF-8.
 void append_escaped(std::string& output, std::string_view text, bool escapes_quotes) {
   while (!text.empty()) {
-    const std::size_t size = character_size(text);
+    const std::size_t size = gyre::detail::utf8_character_size(text);
     if (size == 0) {
       output += "\xef\xbf\xbd";
     } else if (text[0] == '\n') {

@@ -2,6 +2,7 @@
 #include <gyre/task/live_tasks.hpp>
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/printable_text.hpp>
 #include <gyre/task/detail/live_task_record.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 
@@ -43,14 +44,14 @@ void for_each_live_task(auto take) {
 }
 
 void write_place(std::ostream& out, const live_task& task) {
-  if (!task.name.empty()) out << '"' << task.name << '"';
+  if (!task.name.empty()) out << '"' << printable_text(task.name) << '"';
   if (task.from.line() == 0) return;
   if (!task.name.empty()) out << ' ';
   out << "from " << task.from.file_name() << ':' << task.from.line();
 }
 
 void write_peer(std::ostream& out, const live_task& task) {
-  if (!task.peer.empty()) out << ", peer " << task.peer;
+  if (!task.peer.empty()) out << ", peer " << printable_text(task.peer);
 }
 
 void write_age(std::ostream& out, std::chrono::nanoseconds age) {

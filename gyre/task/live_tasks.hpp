@@ -38,7 +38,8 @@ struct live_task {
   /// Whether the task has started; false while it waits in the queue of its executor.
   bool has_begun = false;
 
-  /// Writes one line, such as `"session" from server.cpp:40, for 12.5 s`.
+  /// Writes one line, such as `"session" from server.cpp:40, for 12.5 s`. Quotes, backslashes and
+  /// control characters of a name, and bytes that are not UTF-8, are escaped.
   friend std::ostream& operator<<(std::ostream& out, const live_task& task);
 };
 

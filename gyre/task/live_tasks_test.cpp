@@ -247,6 +247,18 @@ TEST_F(LiveTasks, ALineSaysNamePlaceAgeAndWhetherItHasBegun) {
   EXPECT_THAT(begun.str(), EndsWith(" s"));
 }
 
+TEST_F(LiveTasks, NamesStayWithinTheirLineAndTheirQuotes) {
+  gyre::spawn(executor_, sleeps(),
+              {.name = "a\n\"b\" \\ \x1b\x7f\xc2\x9b\xff\xed\xa0\x80\xc3\xa4\xc3"});
+  const std::string escaped = R"("a\n\"b\" \\ \x1b\x7f\xc2\x9b\xff\xed\xa0\x80)"
+                              "\xc3\xa4"
+                              R"(\xc3" from )";
+  std::ostringstream line;
+  line << live_tasks()[0];
+  EXPECT_THAT(line.str(), StartsWith(escaped));
+  EXPECT_THAT(gyre::live_tasks_summary(), HasSubstr("1 of " + escaped));
+}
+
 TEST_F(LiveTasks, TheSummaryHasALineForEachNameAndPlace) {
   gyre::spawn(executor_, sleeps());
   executor_.run_all();

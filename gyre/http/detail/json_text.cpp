@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/json_text.hpp>
 
+#include <gyre/base/detail/utf8.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
 namespace gyre::http::detail {
 
 void append_json_string(std::string& output, std::string_view text) {
   static constexpr std::string_view digits = "0123456789abcdef";
   output += '"';
-  for (const char each : text) {
-    const auto byte = static_cast<unsigned char>(each);
-    if (each == '"' || each == '\\') {
-      (output += '\\') += each;
+  while (!text.empty()) {
+    const std::size_t size = gyre::detail::utf8_character_size(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    if (size == 0) {
+      output += "\xef\xbf\xbd";
     } else if (byte < 0x20) {
       ((output += "\\u00") += digits[byte >> 4U]) += digits[byte & 15U];
     } else {
-      output += each;
+      if (text[0] == '"' || text[0] == '\\') output += '\\';
+      output += text.substr(0, size);
     }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   output += '"';
 }

@@ -7,7 +7,7 @@
 
 namespace gyre::http::detail {
 
-/// Appends `text` in quotes. Bytes that are not UTF-8 are the caller's: they are passed on.
+/// Appends `text` in quotes, with U+FFFD for bytes that are not UTF-8: parsers would refuse them.
 void append_json_string(std::string& output, std::string_view text);
 
 }  // namespace gyre::http::detail
