@@ -102,7 +102,8 @@ class upgraded_connection : public body_writer {
 /// framing of the body (Content-Length, Transfer-Encoding), and sends no body where HTTP forbids
 /// it. `Connection: close` closes the connection after the response. Other connection options that
 /// the handler sets are sent, too, and a response with Upgrade gets the option `upgrade` (RFC 9110,
-/// 7.8). A response to HEAD may set the Content-Length of the response to GET. If it does not, none
+/// 7.8). HTTP/2 has no connection options: there the field is left out, and the connection stays
+/// open. A response to HEAD may set the Content-Length of the response to GET. If it does not, none
 /// is sent, because zero would be wrong.
 ///
 /// Thread-safety: none. Movable.
