@@ -34,6 +34,10 @@ class http2_server_fixture : public server_fixture {
   http2_client connect_http2() { return http2_client(on->local_endpoint()); }
   void receive(http2_client& from) {
     from.socket.receive();
+    read_frames(from);
+  }
+  /// Reads the frames of the bytes that were received.
+  static void read_frames(http2_client& from) {
     for (const received_frame& each : take_frames(from.socket.text)) {
       if (each.type == data_frame) from.bodies[each.stream] += each.payload;
       from.frames += from.printer.print(each);

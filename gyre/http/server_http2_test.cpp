@@ -7,6 +7,7 @@
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
+#include <tests/support/temporary_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -381,6 +382,78 @@ TEST_F(Http2Server, AnEventStreamEndsWhenTheServerStops) {
   EXPECT_THAT(wait_for(from, "DATA 1 end"), HasSubstr("DATA 1 end"));
   from.socket.close();
   virtual_time.turn_until([&] { return stopped; });
+}
+
+// --- Slow clients ---
+
+/// The socket of the server is a Unix socket, whose kernel buffer is small.
+class Http2SlowClient : public http2_server_fixture {
+ protected:
+  void SetUp() override {
+    server_options options;
+    options.tcp.connections.write_timeout = 10s;
+    on.emplace(virtual_time.loop, gyre::net::endpoint::unix_path(folder_ / "socket"), options);
+    on->get("/large", [](request&) { return response::text(std::string(large, 'x')); });
+    on->get("/news", [](request&) {
+      return response::stream("text/plain", [](body_writer& out) -> task<> {
+        co_await out.write("first");
+        co_await gyre::sleep_for(1h);
+      });
+    });
+    on->start();
+  }
+  static std::string windows_of(std::uint32_t count) {
+    return frame(settings_frame, 0, 0, std::string("\0\4", 2) + big_endian(count));
+  }
+  /// Whether the loop, without time passing, comes to rest.
+  bool sleeps() {
+    for (int i = 0; i < 1000; ++i) {
+      if (!virtual_time.loop.poll()) return true;
+    }
+    return false;
+  }
+  /// Lets time pass. The client takes up to 64 KiB per second.
+  void take_slowly(client& from, int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      from.socket.receive_some();
+      read_frames(from);
+      ASSERT_TRUE(sleeps());
+      virtual_time.advance(1s);
+      ASSERT_TRUE(sleeps());
+    }
+  }
+  std::uint64_t stalled_streams() { return on->metrics().http2.stalled_streams; }
+
+  static constexpr std::size_t large = 4'000'000;
+
+ private:
+  gyre::test::temporary_folder folder_;
+};
+
+TEST_F(Http2SlowClient, MayTakeTheirTimeWhileTheirWindowsAreOpen) {
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/large"));
+  wait_for(from, "DATA 1 16383 bytes");  // the last one of the first window
+  virtual_time.settle();
+  from.send(window_update(0, 1U << 30U) + window_update(1, 1U << 30U));
+  take_slowly(from, 30);
+  EXPECT_EQ(stalled_streams(), 0u);
+  EXPECT_LT(from.bodies[1].size(), large);
+  EXPECT_THAT(wait_for(from, "DATA 1 end"), Not(HasSubstr("RST_STREAM")));
+  EXPECT_EQ(from.bodies[1].size(), large);
+}
+
+TEST_F(Http2SlowClient, AStreamThatWasBlockedAndHasNoOutputLetsTheLoopSleep) {
+  client from = connect_http2();
+  from.send(windows_of(0) + request_frame(1, "GET", "/news"));
+  wait_for(from, "HEADERS 1");
+  virtual_time.settle();
+  from.send(windows_of(0x7fffffff) + window_update(0, 1U << 30U) +
+            request_frame(3, "GET", "/large"));
+  take_slowly(from, 15);
+  EXPECT_EQ(stalled_streams(), 0u);
+  EXPECT_THAT(wait_for(from, "DATA 3 end"), Not(HasSubstr("RST_STREAM")));
+  EXPECT_EQ(from.bodies[1], "first");
 }
 
 // --- Hostile clients ---

@@ -329,7 +329,9 @@ void http2_connection::send_frames() {
     grant_bodies();
     run_waiting();
     if (!tcp_.can_send()) return;
-    if (tcp_.pending_output() >= most_pending) return;  // update_memory() asks for a call
+    if (tcp_.pending_output() >= most_pending) {
+      return note_unblocked_streams();  // update_memory() asks for a call
+    }
     if (std::exchange(has_paused_, false)) tcp_.resume_reading();
     if (sent >= max_sent_in_a_row) break;
     if (shard_.output_owner != nullptr) shard_.output_owner->flush();
@@ -362,6 +364,14 @@ void http2_connection::note_blocked_streams() noexcept {
     } else {
       each.note_unblocked();
     }
+  }
+}
+
+// Called when the connection has no room: streams whose windows are open wait for it instead, which
+// has a time limit of its own.
+void http2_connection::note_unblocked_streams() noexcept {
+  for (http2_stream& each : streams_) {
+    if (each.stall_deadline() != steady_time::max() && !each.is_blocked()) each.note_unblocked();
   }
 }
 
@@ -462,7 +472,7 @@ void http2_connection::expire(steady_time time) {
   for (http2_stream& each : streams_) {
     if (time >= each.body_deadline()) {
       each.refuse(errc::timed_out);
-    } else if (each.has_output() && time >= each.stall_deadline()) {
+    } else if (each.has_stalled(time)) {
       shard_.counts.stalled_streams.add(1);
       each.reset(http2_error::cancel);
       continue;

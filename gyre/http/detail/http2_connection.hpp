@@ -91,6 +91,7 @@ class http2_connection final : public gyre::detail::slab_object,
   void run_waiting();
   void grant_bodies();
   void note_blocked_streams() noexcept;
+  void note_unblocked_streams() noexcept;
   void end_if_over() noexcept;
   void remove(http2_stream& stream) noexcept;
   void detach_all() noexcept;

@@ -631,6 +631,12 @@ std::size_t http2_session::window(std::int32_t stream) const noexcept {
   return static_cast<std::size_t>(std::max(size, 0));
 }
 
+std::size_t http2_session::send_window(std::int32_t stream) const noexcept {
+  const auto of_stream = nghttp2_session_get_stream_remote_window_size(session_, stream);
+  const auto of_connection = nghttp2_session_get_remote_window_size(session_);
+  return static_cast<std::size_t>(std::max(std::min(of_stream, of_connection), 0));
+}
+
 void http2_session::credit_stream(std::int32_t stream, std::size_t count) noexcept {
   if (!has_failed_) check(nghttp2_session_consume_stream(session_, stream, count));
 }

@@ -181,6 +181,9 @@ class http2_session {
   void set_window(std::int32_t stream, std::size_t size) noexcept;
   /// Returns how many bytes of a body the peer may still send.
   std::size_t window(std::int32_t stream) const noexcept;
+  /// Returns how many bytes of a body the peer lets this side send: by the window of the stream and
+  /// by that of the connection.
+  std::size_t send_window(std::int32_t stream) const noexcept;
   /// Whether the peer has acknowledged SETTINGS since the last call, which changes all windows.
   [[nodiscard]] bool take_acknowledgement() noexcept {
     return std::exchange(has_acknowledged_, false);

@@ -444,6 +444,17 @@ steady_time http2_stream::note_blocked(steady_time time) noexcept {
   return stall_deadline_;
 }
 
+bool http2_stream::is_blocked() const noexcept {
+  return is_open_ && has_output() && connection_.session().send_window(id_) == 0;
+}
+
+bool http2_stream::has_stalled(steady_time time) noexcept {
+  if (time < stall_deadline_) return false;
+  if (is_blocked()) return time >= note_blocked(time);
+  note_unblocked();
+  return false;
+}
+
 // --- The end ---
 
 void http2_stream::reset(http2_error error) noexcept {

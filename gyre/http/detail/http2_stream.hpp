@@ -71,8 +71,13 @@ class http2_stream final : public gyre::detail::slab_object,
   /// Called when all windows are used up that this stream could use. Returns when to reset the
   /// stream, unless the client has taken enough until then.
   steady_time note_blocked(steady_time time) noexcept;
-  /// Called when the stream has no output that waits.
+  /// Called when no output waits for the windows.
   void note_unblocked() noexcept { stall_deadline_ = steady_time::max(); }
+  /// Whether bytes of the response wait for the client's windows.
+  bool is_blocked() const noexcept;
+  /// Whether to reset the stream: the client has taken too little while it was blocked. If not, the
+  /// deadline is moved to the future.
+  bool has_stalled(steady_time time) noexcept;
   steady_time stall_deadline() const noexcept { return stall_deadline_; }
   /// Returns when the time limit of the request's body expires.
   steady_time body_deadline() const noexcept { return body_deadline_; }
