@@ -370,6 +370,16 @@ void server_connection::end_body(const message_writer& framing, const http::fiel
 
 // --- The end ---
 
+// Sends what was written before, such as the Close frame of a WebSocket whose function has failed.
+void server_connection::abort() noexcept {
+  try {
+    if (shard_.output_owner == this) flush();
+  } catch (...) {
+    shard_.output.clear();  // without memory it cannot be sent
+  }
+  tcp_.abort();
+}
+
 void server_connection::begin_closing() noexcept {
   state_ = state::closing;
   clear_deadline();

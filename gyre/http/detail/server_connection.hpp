@@ -67,7 +67,7 @@ class server_connection final : public gyre::detail::slab_object,
   void send_file(body_source& source) override;
   write_outcome write(message_writer& framing, std::span<const std::byte> bytes) override;
   void end_body(const message_writer& framing, const http::fields& trailers) override;
-  void abort() noexcept override { tcp_.abort(); }
+  void abort() noexcept override;
   void want_body() override;
   void on_body_taken(std::size_t count) noexcept override;
   void on_exchange_ended(keep_alive future) noexcept override;
