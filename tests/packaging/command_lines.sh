@@ -25,7 +25,7 @@ for i in 0 1; do
   export PKG_CONFIG_PATH=$prefix/$library_directory/pkgconfig
   read -ra cflags <<<"$("$pkg_config" --cflags gyre)"
   read -ra libs <<<"$("$pkg_config" --libs gyre)"
-  by_hand=("-L$prefix/$library_directory" -lgyre_task -lgyre_base -pthread)
+  by_hand=("-L$prefix/$library_directory" -lgyre_task -lgyre_trace -lgyre_base -pthread)
 
   "$compiler" -std=c++23 -g "${cflags[@]}" "$source" -o debug "${libs[@]}"
   ./debug
@@ -55,7 +55,7 @@ must_fail() {
 # nothing of gyre, so that the linker discards everything.
 printf '#include <gyre/task/task.hpp>\nint main() {}\n' >uses_nothing.cpp
 for i in 0 1; do
-  other=("-L${prefixes[1 - i]}/$library_directory" -lgyre_task -lgyre_base -pthread)
+  other=("-L${prefixes[1 - i]}/$library_directory" -lgyre_task -lgyre_trace -lgyre_base -pthread)
   message=library_built_with_gyre_async_backtrace_
   must_fail "$message" "$compiler" "by_hand_$i.o" -o mixed "${other[@]}"
   for level in -O0 -O3; do
@@ -74,7 +74,7 @@ done
 # gyre needs, must be refused, too.
 flags=(-std=c++23 "-I${prefixes[0]}/include")
 must_fail library_built_with_glibcxx_debug "$compiler" "${flags[@]}" -D_GLIBCXX_DEBUG \
-  uses_nothing.cpp -o mixed "-L${prefixes[0]}/$library_directory" -lgyre_task -lgyre_base -pthread
+  uses_nothing.cpp -o mixed "-L${prefixes[0]}/$library_directory" -lgyre_task -lgyre_trace -lgyre_base -pthread
 for flag in -fno-rtti -fno-exceptions; do
   must_fail "without $flag" "$compiler" "${flags[@]}" $flag -fsyntax-only uses_nothing.cpp
 done
