@@ -190,9 +190,9 @@ TEST_F(HttpInspector, EscapesNames) {
   loop.poll();
   gyre::record_live_tasks(false);
 
+  std::latch connected(1);
   gyre::loop_thread thread;
   gyre::net::tcp_server server(thread, any_port());
-  std::latch connected(1);
   server.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
     in.consume(in.size());
     connected.count_down();
@@ -215,9 +215,9 @@ TEST_F(HttpInspector, EscapesNames) {
 
 TEST_F(HttpInspector, ShowsConnections) {
   const gyre::net::endpoint at = begin();
+  std::latch connected(1);
   gyre::loop_thread thread;
   gyre::net::tcp_server server(thread, any_port());
-  std::latch connected(1);
   server.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
     in.consume(in.size());
     connected.count_down();
@@ -257,10 +257,10 @@ TEST_F(HttpInspector, ShowsTheFlightRecorder) {
 
 TEST_F(HttpInspector, RespondsWhileALoopIsHeld) {
   const gyre::net::endpoint at = begin({.limit = 20ms});
+  std::latch held(1), released(1);  // the thread may use them until it is joined
   gyre::loop_thread thread;
   gyre::net::tcp_server server(thread, any_port());
   server.start();
-  std::latch held(1), released(1);
   thread.loop().post([&] {
     held.count_down();
     released.wait();
