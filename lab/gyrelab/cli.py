@@ -28,8 +28,8 @@ def _print_version(wanted: bool) -> None:
         return
     from gyrelab import machine
 
-    project = (paths.ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-    version = re.search(r"project\(gyre VERSION (\S+)", project)
+    header = (paths.ROOT / "gyre/base/version.hpp").read_text(encoding="utf-8")
+    version = re.search(r'GYRE_VERSION_STRING "(.*)"', header)
     revision = machine.revision()
     changed = " with changes" if revision["changed"] else ""
     number = version.group(1) if version else "unknown"

@@ -64,11 +64,11 @@ class session : public std::enable_shared_from_this<session> {
   }
 
  private:
-  enum class purpose { echo, topic, publish };
+  enum class purpose { echo, subscribe, publish };
 
   void accept() {
     const std::string_view path = upgrade_->target();
-    if (path == "/topic") purpose_ = purpose::topic;
+    if (path == "/topic") purpose_ = purpose::subscribe;
     if (path == "/publish") purpose_ = purpose::publish;
     if (path == "/deflate") {
       websocket::permessage_deflate packing;
@@ -85,7 +85,7 @@ class session : public std::enable_shared_from_this<session> {
     stream_.async_accept(*upgrade_, [self = shared_from_this()](const error_code& error) {
       if (error) return;
       self->upgrade_.reset();
-      if (self->purpose_ == purpose::topic) self->subscribers_.insert(self.get());
+      if (self->purpose_ == purpose::subscribe) self->subscribers_.insert(self.get());
       self->read();
     });
   }
