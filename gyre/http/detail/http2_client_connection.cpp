@@ -153,7 +153,7 @@ void http2_client_connection::handle(const http2_event& event) {
     case kind::interim: return stream->receive_interim(session_.head());
     case kind::refused: return stream->refuse(errc::fields_too_large);
     case kind::data: return stream->receive(event.bytes);
-    case kind::end: return stream->receive_end(session_.head());
+    case kind::end: return stream->receive_end(session_.take_head());
     case kind::sent: return stream->note_sent();
     case kind::closed: stream->close(event); return note_change();
     case kind::request: return;

@@ -5,7 +5,6 @@
 #include <gyre/http/detail/http2_client_connection.hpp>
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 #include <utility>
 
@@ -13,25 +12,6 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr const char* sending_frames = "sending the request";
-
-std::string name_of(http2_error error) {
-  constexpr std::array<const char*, 14> names{"NO_ERROR",
-                                              "PROTOCOL_ERROR",
-                                              "INTERNAL_ERROR",
-                                              "FLOW_CONTROL_ERROR",
-                                              "SETTINGS_TIMEOUT",
-                                              "STREAM_CLOSED",
-                                              "FRAME_SIZE_ERROR",
-                                              "REFUSED_STREAM",
-                                              "CANCEL",
-                                              "COMPRESSION_ERROR",
-                                              "CONNECT_ERROR",
-                                              "ENHANCE_YOUR_CALM",
-                                              "INADEQUATE_SECURITY",
-                                              "HTTP_1_1_REQUIRED"};
-  const auto code = static_cast<std::uint32_t>(error);
-  return code < names.size() ? names[code] : "code " + std::to_string(code);
-}
 
 }  // namespace
 
@@ -64,10 +44,8 @@ void http2_client_stream::receive(std::span<const std::byte> bytes) {
   receivable_.set();
 }
 
-void http2_client_stream::receive_end(const header_block& trailers) {
-  for (std::size_t i = 0; i < trailers.size(); ++i) {
-    response_trailers_.add(trailers[i].name, trailers[i].value);
-  }
+void http2_client_stream::receive_end(header_block trailers) {
+  response_trailers_ = std::move(trailers);
   has_end_ = true;
   receivable_.set();
 }

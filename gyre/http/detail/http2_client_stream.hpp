@@ -57,7 +57,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   void receive_interim(const header_block& head);
   void receive_head(header_block head, bool is_end);
   void receive(std::span<const std::byte> bytes);
-  void receive_end(const header_block& trailers);
+  void receive_end(header_block trailers);
   /// Resets the stream because of its response. The exchange gets `error` in place of a head.
   void refuse(errc error);
   /// Called when the session has closed the stream, which may destroy it.

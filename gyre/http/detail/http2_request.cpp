@@ -13,8 +13,6 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t longest_method = 32;
-
 // Appends the values of all crumbs to `memory`, separated by "; ". Returns the size.
 std::size_t join_cookies(const header_block& block, io::buffer& memory) {
   const std::size_t begin = memory.size();
@@ -100,7 +98,7 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
   }
   if (!is_host_field(result.host)) return errc::bad_host;
   if (result.fields.size() > limits.field_count) return errc::fields_too_large;
-  if (result.method.size() > longest_method) return errc::bad_method;
+  if (result.method.size() > max_method_size) return errc::bad_method;
   if (path.size() > limits.start_line) return errc::target_too_long;
   result.target = path;
   if (!result.connect_protocol.empty()) {

@@ -83,6 +83,12 @@ class name_values {
 
 }  // namespace
 
+std::string name_of(http2_error error) {
+  const auto code = static_cast<std::uint32_t>(error);
+  if (error > http2_error::http_1_1_required) return "code " + std::to_string(code);
+  return nghttp2_http2_strerror(code);
+}
+
 // The functions that nghttp2 calls. They call no function that changes the session, because nghttp2
 // does not expect that: they note what has happened, for later.
 struct http2_session::callbacks {

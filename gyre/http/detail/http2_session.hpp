@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,9 @@ enum class http2_error : std::uint32_t {
   inadequate_security = 0xc,
   http_1_1_required = 0xd,
 };
+
+/// Returns the code's name of RFC 9113, or its number.
+std::string name_of(http2_error error);
 
 /// The limit that a hostile peer has exceeded, so that the connection was ended.
 enum class http2_abuse : std::uint8_t { none, frames, resets, provoked_resets, fields, memory };

@@ -11,7 +11,6 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t max_method_size = 32;
 // The initial capacity for fields: most responses have no more.
 constexpr std::size_t usual_fields = 8;
 

@@ -16,6 +16,9 @@
 
 namespace gyre::http::detail {
 
+/// The number of characters of a method that is accepted at most.
+inline constexpr std::size_t max_method_size = 32;
+
 /// A field line: views into the head. The value has no surrounding whitespace.
 using field_view = http::field;
 
