@@ -157,9 +157,10 @@ void pipeline::request_flush() noexcept {
 
 void pipeline::post_flush() noexcept {
   if (output_.size() >= flush_size) return flush();
-  posted_flush_.post(loop_, *this, [](pipeline& self) {
-    if (!self.may_gather()) self.flush();
+  const bool is_posted = posted_flush_.post(loop_, weak_from_this(), [this] {
+    if (!may_gather()) flush();
   });
+  if (!is_posted) flush();
 }
 
 // Whether the output may wait for more requests: the next reply looks again.

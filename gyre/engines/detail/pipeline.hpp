@@ -21,7 +21,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/duration.hpp>
-#include <gyre/engines/detail/posted_flush.hpp>
+#include <gyre/exec/detail/posted_flush.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
@@ -242,7 +242,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;
   timer retry_timer_;  // runs after a refused login
-  posted_flush posted_flush_;
+  gyre::detail::posted_flush posted_flush_;
   std::size_t unsent_count_ = 0;     // entries whose requests were not passed to the connection
   bool is_flush_requested_ = false;  // output may not wait for more requests
   std::optional<net::tcp_client> client_;

@@ -38,7 +38,7 @@ std::shared_ptr<http2_client_connection> http2_client_connection::begin(
 
 http2_client_connection::http2_client_connection(client_lease lease, event_loop& loop,
                                                  const client_options& options, owner& first_owner)
-    : timer_operation(
+    : deadline_timer(
           [](timer_operation& timer) { static_cast<http2_client_connection&>(timer).on_timer(); }),
       loop_(loop),
       options_(options),
@@ -250,13 +250,12 @@ void http2_client_connection::fail(std::error_code error, const char* reason) no
 void http2_client_connection::end(const std::exception_ptr& error) noexcept {
   if (std::exchange(has_ended_, true)) return;
   while (!streams_.empty()) streams_.front().lose(error);
-  if (linked()) loop_.cancel_timer(*this);
-  loop_.start_timer(*this, loop_.deadline_after(duration::zero()));
+  set_deadline(loop_, loop_.deadline_after(duration::zero()));
   if (owner_ != nullptr) owner_->on_ended();
 }
 
 void http2_client_connection::close() noexcept {
-  if (linked()) loop_.cancel_timer(*this);
+  cancel(loop_);
   if (flush_timer_.linked()) loop_.cancel_timer(flush_timer_);
   writer_.reset();
   reader_.reset();
@@ -265,12 +264,8 @@ void http2_client_connection::close() noexcept {
 
 // --- Time limits ---
 
-// A timer that expires early stays, and on_timer() looks again, so that most requests start no
-// timer.
 void http2_client_connection::note_deadline(steady_time deadline) noexcept {
-  if (deadline >= deadline_ || has_ended_) return;
-  deadline_ = deadline;
-  if (!linked() || deadline < timer_operation::deadline()) loop_.start_timer(*this, deadline);
+  if (!has_ended_) bring_forward(loop_, deadline);
 }
 
 void http2_client_connection::on_timer() {
@@ -280,13 +275,9 @@ void http2_client_connection::on_timer() {
     if (owner_ != nullptr) owner_->on_closed(*this);
     return;
   }
-  const steady_time time = loop_.now();
-  if (time < deadline_) {
-    if (deadline_ != steady_time::max()) loop_.start_timer(*this, deadline_);
-    return;
-  }
-  deadline_ = steady_time::max();
-  expire(time);
+  if (!has_expired(loop_)) return;
+  clear_deadline();
+  expire(loop_.now());
 }
 
 void http2_client_connection::expire(steady_time time) {

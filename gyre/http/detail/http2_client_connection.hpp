@@ -12,6 +12,7 @@
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/detail/client_connection.hpp>
 #include <gyre/http/detail/client_stream.hpp>
+#include <gyre/http/detail/deadline_timer.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/http2_client_stream.hpp>
 #include <gyre/http/detail/http2_session.hpp>
@@ -42,7 +43,7 @@ namespace gyre::http::detail {
 /// Thread-safety: the loop's thread.
 /// Lifetime: shared by its owner and its streams in use.
 class http2_client_connection final : public std::enable_shared_from_this<http2_client_connection>,
-                                      private timer_operation {
+                                      private deadline_timer {
  public:
   /// The owner of a connection, which is told of changes. It must not release the connection from
   /// within on_room() and on_ended().
@@ -162,7 +163,6 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   steady_time idle_since_;
   steady_time write_deadline_ = steady_time::max();
   steady_time ping_deadline_ = steady_time::max();  // of the answer to a PING
-  steady_time deadline_ = steady_time::max();
   bool has_answered_ = false;
   bool has_taken_ = false;
   bool is_writing_ = false;

@@ -12,13 +12,11 @@
 namespace gyre::http::detail {
 namespace {
 
-// Frames above this size are sent at once instead of at the end of the turn.
-constexpr std::size_t max_buffered_output = std::size_t{64} << 10;
 // After this many bytes other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
 // While the connections of the server hold much, less of each connection's output is buffered.
 constexpr std::size_t max_buffered_under_pressure = std::size_t{16} << 10;
-// The part of a limit that is left then.
+// While they do, this part of a limit of a connection is left.
 constexpr std::size_t parts_under_pressure = 8;
 // A connection that holds less needs no memory to be counted by its tcp_connection.
 constexpr std::size_t min_counted_memory = std::size_t{32} << 10;
@@ -35,13 +33,13 @@ std::unique_ptr<connection_protocol> make_http2_connection(net::tcp_connection& 
 
 http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard,
                                    std::shared_ptr<server_core> core)
-    : timer_operation(
+    : deadline_timer(
           [](timer_operation& timer) { static_cast<http2_connection&>(timer).on_deadline(); }),
       tcp_(tcp),
       shard_(shard),
       core_(std::move(core)),
       detached_(std::make_shared<detached_handlers>()),
-      self_(std::make_shared<http2_connection*>(this)),
+      life_(std::make_shared<const char>()),
       session_(core_->options.http2, core_->head_limits),
       idle_since_(shard.loop().recent_time()) {
   shard_.counts.http2_connections.add(1);
@@ -54,8 +52,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
 
 http2_connection::~http2_connection() {
   is_closing_ = true;
-  if (linked()) shard_.loop().cancel_timer(*this);
-  *self_ = nullptr;
+  cancel(shard_.loop());
   detach_all();
   while (!streams_.empty()) remove(streams_.front());
   // relaxed: the count guards no data.
@@ -183,8 +180,7 @@ void http2_connection::update_memory() {
   if (!tcp_.count_memory(is_much ? bytes : 0)) is_closing_ = true;
 }
 
-std::size_t http2_connection::max_output() const noexcept {
-  const std::size_t limit = core_->options.http2.response_memory;
+std::size_t http2_connection::present_limit(std::size_t limit) const noexcept {
   return core_->is_short_of_http2_memory() ? limit / parts_under_pressure : limit;
 }
 
@@ -194,14 +190,12 @@ std::size_t http2_connection::max_pending() const noexcept {
   if (core_->is_short_of_http2_memory()) return max_buffered_under_pressure;
   const net::connection_options& options = core_->options.tcp.connections;
   const std::size_t low_water = options.low_water.value_or(options.high_water / 4);
-  return std::min(options.high_water, low_water + max_buffered_output);
+  return std::min(options.high_water, low_water + server_shard::max_output);
 }
 
 bool http2_connection::has_room_for_head(std::size_t cost) const noexcept {
-  const std::size_t limit = core_->options.http2.head_memory;
-  const std::size_t max = core_->is_short_of_http2_memory() ? limit / parts_under_pressure : limit;
   const std::size_t held = held_heads_ + detached_->bytes;
-  return held == 0 || held + cost <= max;
+  return held == 0 || held + cost <= present_limit(core_->options.http2.head_memory);
 }
 
 // Whether a request with a body may come. The client may send its beginning at once.
@@ -269,18 +263,8 @@ void http2_connection::schedule_flush() noexcept {
     must_flush_again_ = true;
     return;
   }
-  if (is_flush_posted_ || is_closing_) return;
-  try {
-    is_flush_posted_ = shard_.loop().try_post([self = std::weak_ptr(self_)] {
-      const auto locked = self.lock();
-      if (locked == nullptr || *locked == nullptr) return;
-      (*locked)->is_flush_posted_ = false;
-      (*locked)->flush();
-    });
-  } catch (...) {
-    is_flush_posted_ = false;  // there is no memory for a task
-  }
-  if (!is_flush_posted_) flush();
+  if (is_closing_) return;
+  if (!posted_flush_.post(shard_.loop(), std::weak_ptr(life_), [this] { flush(); })) flush();
 }
 
 void http2_connection::run_waiting() {
@@ -322,7 +306,7 @@ void http2_connection::wake_writers() {
 // must have their turn.
 void http2_connection::send_frames() {
   const std::size_t most_pending = max_pending();
-  const std::size_t most_buffered = std::min(most_pending, max_buffered_output);
+  const std::size_t most_buffered = std::min(most_pending, server_shard::max_output);
   std::size_t sent = 0;
   for (;;) {
     must_flush_again_ = false;
@@ -342,11 +326,7 @@ void http2_connection::send_frames() {
     const bool has_frames = !output.empty();
     sent += output.size();
     if (has_frames) tcp_.send(output.bytes());
-    if (output.capacity() > 4 * max_buffered_output) {
-      output = io::buffer({.prepend = 0});
-    } else {
-      output.clear();
-    }
+    shard_.drop_output();
     handle_events();
     wake_writers();
     if (!has_frames && !must_flush_again_ && !must_grant_) return note_blocked_streams();
@@ -412,7 +392,7 @@ void http2_connection::end_if_over() noexcept {
 
 void http2_connection::close_tcp() noexcept {
   is_closing_ = true;
-  deadline_ = steady_time::max();
+  clear_deadline();
   detach_all();
   if (has_peer_ended_) {
     tcp_.close_without_lingering();
@@ -431,25 +411,14 @@ void http2_connection::detach_all() noexcept {
 
 // --- Time limits ---
 
-// A timer that expires early stays, and on_deadline() looks again, so that most requests start no
-// timer.
 void http2_connection::note_deadline(steady_time deadline) noexcept {
-  if (deadline >= deadline_ || is_closing_) return;
-  deadline_ = deadline;
-  if (!linked() || deadline < timer_operation::deadline()) {
-    shard_.loop().start_timer(*this, deadline);
-  }
+  if (!is_closing_) bring_forward(shard_.loop(), deadline);
 }
 
 void http2_connection::on_deadline() {
-  if (is_closing_ || !tcp_.is_open()) return;
-  const steady_time time = shard_.loop().now();
-  if (time < deadline_) {
-    if (deadline_ != steady_time::max()) shard_.loop().start_timer(*this, deadline_);
-    return;
-  }
-  deadline_ = steady_time::max();
-  expire(time);
+  if (is_closing_ || !tcp_.is_open() || !has_expired(shard_.loop())) return;
+  clear_deadline();
+  expire(shard_.loop().now());
   flush();
 }
 

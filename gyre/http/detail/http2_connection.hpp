@@ -5,8 +5,9 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/timer_operation.hpp>
+#include <gyre/exec/detail/posted_flush.hpp>
 #include <gyre/http/detail/connection_protocol.hpp>
+#include <gyre/http/detail/deadline_timer.hpp>
 #include <gyre/http/detail/has_http2.hpp>
 #include <gyre/http/detail/http2_session.hpp>
 #include <gyre/http/detail/http2_stream.hpp>
@@ -29,7 +30,7 @@ namespace gyre::http::detail {
 /// Thread-safety: the loop's thread.
 class http2_connection final : public gyre::detail::slab_object,
                                public connection_protocol,
-                               private timer_operation {
+                               private deadline_timer {
  public:
   http2_connection(net::tcp_connection& tcp, server_shard& shard,
                    std::shared_ptr<server_core> core);
@@ -105,7 +106,11 @@ class http2_connection final : public gyre::detail::slab_object,
   std::size_t memory() const noexcept;
   void update_memory();
   bool holds_back_bodies() noexcept;
-  std::size_t max_output() const noexcept;
+  // Returns a limit of the connection, which is lower while the server holds much.
+  std::size_t present_limit(std::size_t limit) const noexcept;
+  std::size_t max_output() const noexcept {
+    return present_limit(core_->options.http2.response_memory);
+  }
   std::size_t max_pending() const noexcept;
 
   net::tcp_connection& tcp_;
@@ -117,7 +122,8 @@ class http2_connection final : public gyre::detail::slab_object,
     std::size_t bytes = 0;
   };
   const std::shared_ptr<detached_handlers> detached_;
-  const std::shared_ptr<http2_connection*> self_;  // for posted flushes
+  const std::shared_ptr<const char> life_;  // ends with the connection
+  gyre::detail::posted_flush posted_flush_;
   http2_session session_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;
@@ -128,13 +134,11 @@ class http2_connection final : public gyre::detail::slab_object,
   std::size_t input_ = 0;           // bytes of streamed bodies
   std::size_t counted_memory_ = 0;  // in server_core::http2_memory
   bool is_counted_by_tcp_ = false;
-  steady_time deadline_ = steady_time::max();
   steady_time idle_since_;
   steady_time head_begun_ = steady_time::max();
   bool is_in_turn_ = false;
   bool is_flushing_ = false;
   bool must_flush_again_ = false;
-  bool is_flush_posted_ = false;
   bool has_waiting_writer_ = false;
   bool has_waiting_ = false;   // whether some stream waits for its handler's turn
   bool must_grant_ = false;    // whether some body may get credit that was held back

@@ -72,7 +72,7 @@ void http2_stream::begin(const header_block& head, bool is_end) {
   head_cost_ = head.cost();
   connection_.add_head(head_cost_);
   if (!exchange_->body().expects_more()) return become_ready();
-  body_start_ = connection_.current_time();
+  body_clock_.begin(connection_.current_time());
   const std::size_t window = connection_.core().options.http2.stream_window;
   if (exchange_->body().is_streamed()) {
     enlarge_window();
@@ -115,7 +115,8 @@ void http2_stream::receive(std::span<const std::byte> bytes) {
   }
   if (const errc error = exchange_->receive_body(bytes); error != no_error) return refuse(error);
   if (is_streamed) {
-    if (exchange_ != nullptr && !exchange_->body().arrival().has_begun() && !paused_at_) {
+    if (exchange_ != nullptr && !exchange_->body().arrival().has_begun() &&
+        !body_clock_.is_paused()) {
       pause_body_clock();
     }
     return;
@@ -196,26 +197,20 @@ void http2_stream::on_peer_ended() {
 
 void http2_stream::want_body() {
   if (exchange_->is_upgraded()) return enlarge_window();
-  if (paused_at_) {
-    body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
-  }
+  if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
 }
 
 void http2_stream::set_body_deadline() {
-  const server_timeouts& limits = connection_.core().options.timeouts;
-  if (limits.body.count() == 0) return;
-  body_deadline_ = gyre::detail::later(body_start_, limits.body);
-  if (limits.body_rate != 0) {
-    const std::chrono::duration<std::uint64_t> earned(exchange_->body().received() /
-                                                      static_cast<std::uint64_t>(limits.body_rate));
-    body_deadline_ = gyre::detail::later(body_deadline_, earned);
-  }
-  connection_.note_deadline(body_deadline_);
+  const auto deadline =
+      body_clock_.deadline(connection_.core().options.timeouts, exchange_->body().received());
+  if (!deadline) return;
+  body_deadline_ = *deadline;
+  connection_.note_deadline(*deadline);
 }
 
 void http2_stream::pause_body_clock() noexcept {
-  paused_at_ = shard_.loop().now();
+  body_clock_.pause(shard_.loop().now());
   body_deadline_ = steady_time::max();
 }
 

@@ -7,6 +7,7 @@
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/http/detail/body_clock.hpp>
 #include <gyre/http/detail/exchange_stream.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/http2_session.hpp>
@@ -129,9 +130,8 @@ class http2_stream final : public gyre::detail::slab_object,
   std::size_t held_ = 0;        // bytes of a whole body, in memory
   std::size_t reserved_ = 0;    // those, and the bytes that the client may send
   std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
-  steady_time body_start_{};
+  body_clock body_clock_;
   steady_time body_deadline_ = steady_time::max();
-  std::optional<steady_time> paused_at_;
 
   // The response's body: one of the three.
   std::string body_;

@@ -14,8 +14,6 @@
 namespace gyre::http::detail {
 namespace {
 
-// Output above this size is sent at once instead of at the end of the turn.
-constexpr std::size_t max_buffered_output = std::size_t{64} << 10;
 // A body above this size is sent without a copy; a shorter one is copied after the head.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
 // The part of HTTP/2's preface that a parser of HTTP/1 takes for a head.
@@ -28,7 +26,7 @@ constexpr std::chrono::milliseconds drain_linger{250};
 server_connection::server_connection(net::tcp_connection& tcp, server_shard& shard,
                                      std::shared_ptr<server_core> core)
     : exchange_stream(tcp, shard),
-      timer_operation(
+      deadline_timer(
           [](timer_operation& timer) { static_cast<server_connection&>(timer).on_deadline(); }),
       core_(std::move(core)) {
   const duration limit = core_->options.timeouts.first_byte;
@@ -43,7 +41,7 @@ steady_time server_connection::current_time() const noexcept {
 }
 
 server_connection::~server_connection() {
-  if (linked()) shard_.loop().cancel_timer(*this);
+  cancel(shard_.loop());
   if (shard_.output_owner == this) {
     shard_.output.clear();
     shard_.output_owner = nullptr;
@@ -67,11 +65,7 @@ void server_connection::flush(std::span<const std::byte> body) {
   } else {
     tcp_.send({out.bytes(), body});
   }
-  if (out.capacity() > 4 * max_buffered_output) {
-    out = io::buffer({.prepend = 0});
-  } else {
-    out.clear();
-  }
+  shard_.drop_output();
 }
 
 void server_connection::on_message(io::input& input) {
@@ -91,7 +85,7 @@ void server_connection::on_message(io::input& input) {
     } else if (!read_body(input)) {
       break;
     }
-    if (shard_.output_owner == this && shard_.output.size() >= max_buffered_output) flush();
+    if (shard_.output_owner == this && shard_.output.size() >= server_shard::max_output) flush();
   }
   is_in_turn_ = false;
   if (shard_.output_owner == this) flush();
@@ -126,7 +120,7 @@ bool server_connection::read_head(io::input& input) {
   }
   scanner_.reset();
   has_head_begun_ = false;
-  paused_at_ = std::nullopt;
+  body_clock_ = {};
   clear_deadline();
   current_ = &shard_.acquire();
   if (!std::exchange(has_partial_head_, false)) core_->begin_work();
@@ -147,7 +141,7 @@ bool server_connection::read_head(io::input& input) {
     return true;
   }
   state_ = state::body;
-  body_start_ = shard_.turn_begun;
+  body_clock_.begin(shard_.turn_begun);
   if (current_->body().is_streamed()) {
     // Take the bytes that came with the head: if they complete the body, the connection can be kept
     // after a response that does not read the body.
@@ -179,7 +173,7 @@ bool server_connection::read_body(io::input& input) {
     }
     if (state_ == state::body) {
       set_body_deadline();
-    } else if (!current_->body().arrival().has_begun() && !paused_at_) {
+    } else if (!current_->body().arrival().has_begun() && !body_clock_.is_paused()) {
       pause_body_clock();
     }
     // Reading continues if an incomplete line of a chunked body needs its rest.
@@ -225,12 +219,12 @@ void server_connection::on_body_taken(std::size_t /*count*/) noexcept { resume_i
 
 void server_connection::want_body() {
   if (current_->is_upgraded()) return resume_input();  // bytes may have come before the upgrade
-  if (paused_at_) body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
+  if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
 }
 
 void server_connection::pause_body_clock() noexcept {
-  paused_at_ = shard_.loop().now();
+  body_clock_.pause(shard_.loop().now());
   clear_deadline();
 }
 
@@ -325,24 +319,15 @@ void server_connection::send_file(body_source& source) {
 // Sends the output of the shard after the tasks that are ready now, which may add to it. Returns
 // false if there is no memory for the task.
 bool server_connection::schedule_flush() noexcept {
-  if (shard_.is_flush_posted) return true;
-  try {
-    shard_.is_flush_posted = shard_.loop().try_post([core = std::weak_ptr(core_), &shard = shard_] {
-      const auto locked = core.lock();  // owns the shard
-      if (locked == nullptr) return;
-      shard.is_flush_posted = false;
-      server_connection* const owner = shard.output_owner;
-      if (owner == nullptr) return;
-      try {
-        owner->flush();
-      } catch (...) {
-        owner->abort();
-      }
-    });
-  } catch (...) {
-    shard_.is_flush_posted = false;
-  }
-  return shard_.is_flush_posted;
+  return shard_.posted_flush.post(shard_.loop(), std::weak_ptr(core_), [&shard = shard_] {
+    server_connection* const owner = shard.output_owner;
+    if (owner == nullptr) return;
+    try {
+      owner->flush();
+    } catch (...) {
+      owner->abort();
+    }
+  });
 }
 
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
@@ -352,7 +337,7 @@ write_outcome server_connection::write(message_writer& framing, std::span<const 
     if (framing.is_chunked()) out.append(framing.format_chunk_header(bytes.size()));
     out.append(bytes);
     if (framing.is_chunked()) out.append("\r\n");
-    if (out.size() >= max_buffered_output) flush();
+    if (out.size() >= server_shard::max_output) flush();
   } else if (framing.is_chunked()) {
     flush();
     const std::string_view line = framing.format_chunk_header(bytes.size());
@@ -456,34 +441,13 @@ void server_connection::drain() {
 
 // --- Time limits ---
 
-// A timer that expires before the deadline stays, and on_deadline() starts it again, so that most
-// requests start no timer.
-void server_connection::set_deadline(steady_time deadline) noexcept {
-  deadline_ = deadline;
-  if (!linked() || deadline < timer_operation::deadline()) {
-    shard_.loop().start_timer(*this, deadline);
-  }
-}
-
 void server_connection::set_body_deadline() noexcept {
-  const server_timeouts& limits = core_->options.timeouts;
-  if (limits.body.count() == 0) return;
-  steady_time deadline = gyre::detail::later(body_start_, limits.body);
-  if (limits.body_rate != 0) {
-    const auto bytes_per_second = static_cast<std::uint64_t>(limits.body_rate);
-    const std::chrono::duration<std::uint64_t> earned(current_->body().received() /
-                                                      bytes_per_second);
-    deadline = gyre::detail::later(deadline, earned);
-  }
-  set_deadline(deadline);
+  const auto deadline = body_clock_.deadline(core_->options.timeouts, current_->body().received());
+  if (deadline) set_deadline(*deadline);
 }
 
 void server_connection::on_deadline() {
-  if (deadline_ == steady_time::max() || !tcp_.is_open()) return;
-  if (shard_.loop().now() < deadline_) {
-    shard_.loop().start_timer(*this, deadline_);
-    return;
-  }
+  if (!tcp_.is_open() || !has_expired(shard_.loop())) return;
   if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
     // The last response is still being sent, for which the tcp_connection has its own time limits.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));

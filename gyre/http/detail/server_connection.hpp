@@ -4,8 +4,9 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
-#include <gyre/base/timer_operation.hpp>
+#include <gyre/http/detail/body_clock.hpp>
 #include <gyre/http/detail/connection_protocol.hpp>
+#include <gyre/http/detail/deadline_timer.hpp>
 #include <gyre/http/detail/exchange_stream.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/message_framing.hpp>
@@ -15,7 +16,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 namespace gyre::http::detail {
@@ -42,7 +42,7 @@ namespace gyre::http::detail {
 class server_connection final : public gyre::detail::slab_object,
                                 public exchange_stream,
                                 public connection_protocol,
-                                private timer_operation {
+                                private deadline_timer {
  public:
   server_connection(net::tcp_connection& tcp, server_shard& shard,
                     std::shared_ptr<server_core> core);
@@ -95,19 +95,18 @@ class server_connection final : public gyre::detail::slab_object,
   void note_partial_head() noexcept;
   void begin_closing() noexcept;
   void close_tcp() noexcept;
-  void set_deadline(steady_time deadline) noexcept;
+  void set_deadline(steady_time deadline) noexcept {
+    deadline_timer::set_deadline(shard_.loop(), deadline);
+  }
   void set_body_deadline() noexcept;
   void pause_body_clock() noexcept;
-  void clear_deadline() noexcept { deadline_ = steady_time::max(); }
   void on_deadline();
   void pause_input() noexcept;
   void resume_input() noexcept;
 
   const std::shared_ptr<server_core> core_;
   exchange* current_ = nullptr;
-  steady_time deadline_ = steady_time::max();
-  steady_time body_start_{};
-  std::optional<steady_time> paused_at_;  // when the body's time limit was paused
+  body_clock body_clock_;
   head_scanner scanner_;
   state state_ = state::head;
   bool has_head_begun_ = false;    // whether the time limit of a head has begun

@@ -6,6 +6,7 @@
 #include <gyre/base/detail/message_limit.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/detail/splitmix64.hpp>
+#include <gyre/exec/detail/posted_flush.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
@@ -84,7 +85,17 @@ class server_shard {
   /// ones. One connection uses the buffer at a time.
   io::buffer output{{.prepend = 0}};
   server_connection* output_owner = nullptr;
-  bool is_flush_posted = false;  ///< whether a task of the loop will send the output
+  gyre::detail::posted_flush posted_flush;
+  /// Output above this size is sent at once instead of at the end of the turn.
+  static constexpr std::size_t max_output = std::size_t{64} << 10;
+  /// Drops the bytes, and memory that is much larger than usual.
+  void drop_output() noexcept {
+    if (output.capacity() > 4 * max_output) {
+      output = io::buffer({.prepend = 0});
+    } else {
+      output.clear();
+    }
+  }
 
   /// Requested when the server's stop begins.
   inplace_stop_source stopping;

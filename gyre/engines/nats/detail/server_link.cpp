@@ -251,7 +251,7 @@ void server_link::note_growth() noexcept {
 }
 
 void server_link::post_flush() noexcept {
-  posted_flush_.post(loop_, *this, [](server_link& self) { self.flush_turn(); });
+  if (!posted_flush_.post(loop_, weak_from_this(), [this] { flush_turn(); })) flush();
 }
 
 void server_link::flush_turn() noexcept {

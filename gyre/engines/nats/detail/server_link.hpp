@@ -16,7 +16,6 @@
 #include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/engines/detail/posted_flush.hpp>
 #include <gyre/engines/nats/client_options.hpp>
 #include <gyre/engines/nats/detail/login.hpp>
 #include <gyre/engines/nats/detail/parser.hpp>
@@ -24,6 +23,7 @@
 #include <gyre/engines/nats/detail/tls_upgrade.hpp>
 #include <gyre/engines/nats/notice.hpp>
 #include <gyre/engines/nats/server_info.hpp>
+#include <gyre/exec/detail/posted_flush.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
@@ -232,7 +232,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   semaphore line_{1};  // admits the calls that wait for room in their order
   std::size_t in_line_ = 0;
   std::size_t waiting_ = 0;
-  engines::detail::posted_flush posted_flush_;
+  gyre::detail::posted_flush posted_flush_;
   std::uint64_t appended_ = 0;         // pieces of output so far
   std::uint64_t appended_before_ = 0;  // those at the last look for calls in line
   std::size_t vain_looks_ = 0;         // the looks since the output grew
