@@ -165,7 +165,7 @@ void client_origin::adopt(client_lease lease) {
   }
 }
 
-// Returns null if no connection has room.
+// Opens a stream of HTTP/2. Returns null if no connection has room for one.
 client_stream_pointer client_origin::try_open() {
   if constexpr (has_http2) {
     if (version_ != version::http2) return nullptr;

@@ -64,7 +64,7 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
   std::size_t http2_connections() const noexcept { return connections_.size(); }
 
  private:
-  // A request that waits for a stream.
+  // A waiter is a request that waits for a stream.
   class waiter : public intrusive_list_node {
    public:
     explicit waiter(client_origin& origin);

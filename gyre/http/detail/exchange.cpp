@@ -484,7 +484,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
-// Called if the request has an id.
+// id_field() of a request that has an id.
 field exchange::id_field_besides(const response& result) const noexcept {
   const std::string_view name = shard_->core().options.request_ids.field;
   if (result.fields_.contains(name)) return {};

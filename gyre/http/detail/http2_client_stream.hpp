@@ -102,7 +102,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   bool is_abandoned_ = false;
   bool is_sent_ = false;  // whether the head of the request has become a frame
 
-  // The request.
+  // The members from here to has_send_failed_ belong to the request.
   std::string short_body_;
   std::string_view rest_;  // of short_body_, or of the program's bytes
   std::unique_ptr<header_block> request_trailers_;
@@ -110,7 +110,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   bool has_more_output_ = true;  // whether the program has more of the body
   bool has_send_failed_ = false;
 
-  // The response.
+  // The members from here to is_end_taken_ belong to the response.
   manual_reset_event receivable_;
   std::vector<std::uint16_t> interim_;  // the statuses that were not taken
   std::size_t interim_count_ = 0;
@@ -124,7 +124,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   bool has_end_ = false;       // whether the end of the response was received
   bool is_end_taken_ = false;
 
-  // The end, if is_closed_.
+  // The members from here on tell how the stream has ended, if is_closed_.
   http2_error reset_error_ = http2_error::none;
   bool is_own_reset_ = false;
   bool is_lost_ = false;  // whether the connection has ended

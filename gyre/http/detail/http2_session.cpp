@@ -721,7 +721,7 @@ bool http2_session::charge_provoked_resets(steady_time time) {
   return true;
 }
 
-// Appends GOAWAY without nghttp2, once.
+// Appends GOAWAY once, without nghttp2, which has failed.
 bool http2_session::append_last_words(io::buffer& output) {
   if (std::exchange(has_last_words_, true)) return false;
   const http2_error error =

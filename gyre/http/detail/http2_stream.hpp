@@ -126,14 +126,14 @@ class http2_stream final : public gyre::detail::slab_object,
   bool is_head_request_ = false;
 
   std::size_t head_cost_ = 0;  // of the request's head, while the exchange has it
-  // The request's body.
+  // The members from here to body_deadline_ belong to the request's body.
   std::size_t held_ = 0;        // bytes of a whole body, in memory
   std::size_t reserved_ = 0;    // those, and the bytes that the client may send
   std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
   body_clock body_clock_;
   steady_time body_deadline_ = steady_time::max();
 
-  // The response's body: one of the three.
+  // The response's body is in `rest_`, `pending_` or `file_`.
   std::string body_;
   std::string_view rest_;  // of body_, or of memory that the program owns
   io::buffer pending_{{.prepend = 0}};

@@ -2,7 +2,6 @@
 #include <gyre/http/detail/websocket_core.hpp>
 
 #include <gyre/http/detail/encoded_message.hpp>
-#include <gyre/http/detail/websocket_frame.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/schedule.hpp>
@@ -10,7 +9,6 @@
 #include <gyre/task/with_timeout.hpp>
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 #include <utility>
 
@@ -24,15 +22,6 @@ constexpr std::size_t max_gathered = std::size_t{16} << 10;
 // A message above this size is sent where it is.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
 constexpr std::size_t max_kept_output = std::size_t{64} << 10;
-
-// Appends the header of a message that a server sends in one frame.
-void append_header(websocket_kind kind, std::size_t size, io::buffer& output) {
-  const websocket_header header{
-      .opcode = kind == websocket_kind::text ? websocket_opcode::text : websocket_opcode::binary,
-      .length = size};
-  std::array<std::byte, websocket_header::max_size> bytes;
-  output.append(std::span<const std::byte>(bytes).first(header.write(bytes)));
-}
 
 }  // namespace
 
@@ -239,7 +228,7 @@ task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> byte
   if (bytes.size() > max_copied && session_.role() == websocket_role::server &&
       !session_.is_compressed()) {
     // The transport sends the header together with the bytes.
-    append_header(kind, bytes.size(), output_);
+    session_.append_header(kind, bytes.size(), output_);
     co_await transport_->send(output_.bytes());
     output_.clear();
     co_await transport_->send(bytes);

@@ -22,6 +22,10 @@ constexpr bool is_known(websocket_opcode opcode) noexcept {
   return number <= 2 || (number >= 8 && number <= 10);
 }
 
+constexpr websocket_opcode opcode_of(websocket_kind kind) noexcept {
+  return kind == websocket_kind::text ? websocket_opcode::text : websocket_opcode::binary;
+}
+
 // Copies bytes of the payload of a frame, whose first byte is at `position` of it. Masks or unmasks
 // them if the frame is masked.
 void copy_bytes(const websocket_header& header, std::uint64_t position,
@@ -284,7 +288,7 @@ websocket_mask websocket_session::next_mask() {
   return mask;
 }
 
-// Gives the frame of a client its mask.
+// Gives a frame its mask if a client sends it.
 void websocket_session::set_mask(websocket_header& header) {
   header.is_masked = role_ == websocket_role::client;
   if (header.is_masked) header.mask = next_mask();
@@ -334,9 +338,19 @@ void websocket_session::append_control(io::buffer& output) {
   append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(late_pong_)), output);
 }
 
+void websocket_session::append_header(websocket_kind kind, std::size_t size, io::buffer& output) {
+  websocket_header header{.opcode = opcode_of(kind), .length = size};
+  append_header(header, output);
+}
+
+void websocket_session::append_header(websocket_header& header, io::buffer& output) {
+  set_mask(header);
+  std::array<std::byte, websocket_header::max_size> head;
+  output.append(std::span<const std::byte>(head).first(header.write(head)));
+}
+
 void websocket_session::begin_message(websocket_kind kind, std::size_t size) {
-  sending_ = {.opcode =
-                  kind == websocket_kind::text ? websocket_opcode::text : websocket_opcode::binary};
+  sending_ = {.opcode = opcode_of(kind)};
   packs_ = deflate_ && size != 0 && size >= compression_.min_size;
   is_first_ = true;
   sent_ = 0;
@@ -388,9 +402,7 @@ bool websocket_session::append_plain(std::span<const std::byte>& rest, io::buffe
       rest = {};
       return true;
     }
-    set_mask(sending_);
-    std::array<std::byte, websocket_header::max_size> head;
-    output.append(std::span<const std::byte>(head).first(sending_.write(head)));
+    append_header(sending_, output);
   }
   const std::span<std::byte> room = output.prepare(part.size());
   copy_bytes(sending_, sent_, part, room.data());

@@ -83,6 +83,9 @@ class websocket_session {
   /// Appends the control frames to `output`.
   void append_control(io::buffer& output);
 
+  /// Appends the header of a server's message of `size` bytes, which the caller sends afterwards
+  /// without a copy.
+  void append_header(websocket_kind kind, std::size_t size, io::buffer& output);
   /// Begins a message. Until append_data() returns true, nothing else may be sent.
   void begin_message(websocket_kind kind, std::size_t size);
   /// Appends frames of the message, some 64 KiB at most, and removes their bytes from `rest`.
@@ -100,7 +103,7 @@ class websocket_session {
  private:
   enum class state : std::uint8_t { header, payload };
   using control_payload = std::array<std::byte, websocket_header::max_control>;
-  // Random bytes for masks.
+  // A mask_supply holds random bytes for masks.
   struct mask_supply {
     std::array<std::byte, 64> bytes{};
     std::size_t used = sizeof(bytes);
@@ -128,6 +131,7 @@ class websocket_session {
   bool append_plain(std::span<const std::byte>& rest, io::buffer& output);
   websocket_mask next_mask();
   void set_mask(websocket_header& header);
+  void append_header(websocket_header& header, io::buffer& output);
 
   static constexpr std::size_t max_control_output = std::size_t{2} << 10;
   static constexpr std::size_t max_piece = std::size_t{64} << 10;
