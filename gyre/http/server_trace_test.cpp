@@ -40,6 +40,13 @@ class HttpServerTrace : public testing::Test {
       co_await released.wait();
       co_return response::text("done");
     });
+    on.get("/at_once", [](request&) -> task<response> {
+      std::this_thread::sleep_for(10ms);
+      co_return response::text("done");
+    });
+    on.get("/held", [](request&) -> task<response> {
+      co_return response::text(gyre::trace::dump_text({.slow = 0ms}));
+    });
     on.get("/debug/trace", gyre::http::trace_handler());
     on.start();
   }
@@ -78,6 +85,27 @@ TEST_F(HttpServerTrace, RecordsARequestWhoseHandlerWaits) {
   const std::string text = gyre::trace::dump_text({.slow = 15ms});
   EXPECT_THAT(text, HasSubstr("request GET /wait: "));
   EXPECT_THAT(gyre::trace::dump_json(), HasSubstr("\"status\":200"));
+}
+
+TEST_F(HttpServerTrace, RecordsARequestWhoseHandlerDoesNotWaitOnce) {
+  get("/at_once", "done");
+  const std::string events = gyre::trace::dump_json();
+  EXPECT_THAT(events, HasSubstr("\"name\":\"handler GET /at_once\""));
+  EXPECT_THAT(events, Not(HasSubstr("\"name\":\"request GET /at_once\"")));
+}
+
+TEST_F(HttpServerTrace, NamesEachHandlerOfRequestsThatComeTogether) {
+  client.send(
+      "GET /at_once HTTP/1.1\r\nHost: a\r\n\r\n"
+      "GET /report/7 HTTP/1.1\r\nHost: a\r\n\r\n");
+  await_text("doneHTTP/1.1 200");
+  const std::string text = gyre::trace::dump_text({.slow = 9ms});
+  EXPECT_THAT(text, HasSubstr("by handler GET /at_once ("));
+  EXPECT_THAT(text, HasSubstr("by handler GET /report/{id} ("));
+}
+
+TEST_F(HttpServerTrace, NamesACoroutineThatHoldsTheLoopByItsRoute) {
+  EXPECT_THAT(get("/held", "threads"), HasSubstr("by handler GET /held\n"));
 }
 
 TEST_F(HttpServerTrace, ThePageShowsTheText) {

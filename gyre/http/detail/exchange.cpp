@@ -12,8 +12,8 @@
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/schedule.hpp>
-#include <gyre/trace/detail/activity_scope.hpp>
 #include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/handler_record.hpp>
 #include <gyre/trace/detail/recorder.hpp>
 
 #include <algorithm>
@@ -181,9 +181,7 @@ void exchange::run() {
   shard_->counts.requests.add(1);
   if (!body_.is_streamed()) request_.body_ = body_.text();
   event_loop& loop = shard_->loop();
-  const trace::detail::activity_scope record(trace::detail::find_recorder(),
-                                             trace::detail::event_kind::handler,
-                                             trace::detail::address_of(route_->name.c_str()));
+  const trace::detail::handler_record record(trace::detail::address_of(route_->name.c_str()));
   try {
     handler& target = route_->serve;
     if (!middlewares_.empty()) [[unlikely]] {
@@ -297,10 +295,11 @@ void exchange::respond(response result) noexcept {
   }
 }
 
-// Records a request whose handler may have waited.
+// Records a request whose handler has waited.
 void exchange::record_request() noexcept {
-  trace::detail::record_since(std::exchange(begun_, 0), trace::detail::event_kind::request,
-                              trace::detail::address_of(route_->name.c_str()), to_number(status_));
+  trace::detail::record_request(std::exchange(begun_, 0),
+                                trace::detail::address_of(route_->name.c_str()),
+                                to_number(status_));
 }
 
 // Called when the response was passed to the connection. Afterwards the exchange serves another

@@ -47,14 +47,22 @@ class function_sequence {
   void end_function() noexcept {
     if (!is_in_function_) return;
     is_in_function_ = false;
-    last_ = gyre::detail::read_ticks();
-    const gyre::detail::tick_count length = last_ - current_.begin;
-    if (length < min_function_length()) return;
-    recorder_->push({.begin = current_.begin,
-                     .length = length,
-                     .kind = current_.kind,
-                     .object = current_.object,
-                     .value = 0});
+    end_part();
+  }
+  /// Called within a function when the handler of a request begins. The function's event gets the
+  /// handler's name. Of several requests each is an event of its own, which begins when the request
+  /// before has ended. Returns when the event begins, in ticks; zero, and no effect, outside of a
+  /// function.
+  gyre::detail::tick_count begin_handler(std::uint64_t label) noexcept {
+    if (!is_in_function_) return 0;
+    if (current_.kind == event_kind::handler) {
+      end_part();
+      current_.begin = last_;
+    }
+    current_.kind = event_kind::handler;
+    current_.object = label;
+    recorder_->set_activity(current_);
+    return current_.begin;
   }
 
   /// Returns when the sequence began, and when its last function ended, in ticks.
@@ -86,6 +94,17 @@ class function_sequence {
 
   void enter() noexcept;
   void exit() noexcept;
+  // Adds the present function, or its part, to the recorder if it took long enough.
+  void end_part() noexcept {
+    last_ = gyre::detail::read_ticks();
+    const gyre::detail::tick_count length = last_ - current_.begin;
+    if (length < min_function_length()) return;
+    recorder_->push({.begin = current_.begin,
+                     .length = length,
+                     .kind = current_.kind,
+                     .object = current_.object,
+                     .value = 0});
+  }
 
   recorder* const recorder_;
   const event_kind function_kind_;
