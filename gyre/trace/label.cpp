@@ -54,10 +54,35 @@ interned_texts& all_texts() {
   return texts;
 }
 
+// Returns the text with a blank for each sequence of blanks, line ends and control characters, and
+// "..." for what exceeds max_peer_name.
+std::string one_line(std::string_view text) {
+  std::string line;
+  bool is_gap = false;
+  for (const char letter : text) {
+    if (static_cast<unsigned char>(letter) <= ' ') {
+      is_gap = !line.empty();
+      continue;
+    }
+    if (is_gap) line += ' ';
+    is_gap = false;
+    line += letter;
+    if (line.size() <= max_peer_name) continue;
+    // Ends before a character of UTF-8, whose further bytes are 10xxxxxx.
+    std::size_t size = max_peer_name;
+    while (size > 0 && (static_cast<unsigned char>(line[size]) & 0xc0U) == 0x80U) --size;
+    line.resize(size);
+    return line += "...";
+  }
+  return line;
+}
+
 }  // namespace
 
-label intern_peer_name(std::string_view text) noexcept {
-  return all_texts().find_or_add(text, max_interned_bytes / 2);
+label intern_peer_name(std::string_view text) noexcept try {
+  return all_texts().find_or_add(one_line(text), max_interned_bytes / 2);
+} catch (const std::bad_alloc&) {
+  return "(no memory)";
 }
 
 }  // namespace detail

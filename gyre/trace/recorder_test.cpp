@@ -4,6 +4,7 @@
 #include <gyre/trace/detail/activity_scope.hpp>
 #include <gyre/trace/detail/each_or_batch.hpp>
 #include <gyre/trace/detail/function_sequence.hpp>
+#include <gyre/trace/detail/intern_peer_name.hpp>
 #include <gyre/trace/detail/recorder.hpp>
 #include <gyre/trace/detail/recorder_set.hpp>
 #include <gyre/trace/label.hpp>
@@ -288,6 +289,19 @@ TEST(Label, IsStoredOnce) {
   EXPECT_EQ(first.text(), "GET /users/{id}");
   EXPECT_EQ(first.c_str(), second.c_str());
   EXPECT_EQ(trace::intern(first.text()), second);
+}
+
+TEST(Label, IsOneShortLineIfItComesFromAPeer) {
+  using trace::detail::intern_peer_name;
+  using trace::detail::max_peer_name;
+  EXPECT_EQ(intern_peer_name(" select a,\n\t b \x1b from c\n").text(), "select a, b from c");
+  const std::string longest(max_peer_name, 'x');
+  EXPECT_EQ(intern_peer_name(longest).text(), longest);
+  EXPECT_EQ(intern_peer_name(longest + "yz").text(), longest + "...");
+  // The second byte of the last character would not fit.
+  const std::string shorter(max_peer_name - 1, 'x');
+  EXPECT_EQ(intern_peer_name(shorter + "\u00e9t\u00e9").text(), shorter + "...");
+  EXPECT_EQ(intern_peer_name("").text(), "");
 }
 
 TEST(Label, MemoryIsBounded) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/work/job.hpp>
 
+#include <gyre/trace/detail/recorder.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +15,7 @@ constinit const task_local<std::optional<attempt_token>> current_attempt;
 }  // namespace detail
 
 job::job(detail::taken_job row, detail::worker_id worker) noexcept
-    : taken_(std::move(row)), worker_(worker) {}
+    : taken_(std::move(row)), worker_(worker), begun_(trace::detail::begin_now()) {}
 
 job::~job() = default;
 

@@ -86,6 +86,7 @@ class job {
 
   const detail::taken_job taken_;
   const detail::worker_id worker_;
+  const std::uint64_t begun_;  // for the flight recorder
   detail::stop_reason reason_ = detail::stop_reason::none;
   inplace_stop_source stop_;
   inplace_stop_source* shared_stop_ = nullptr;  // of a transaction of several jobs

@@ -10,6 +10,8 @@
 #include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/time_limit_error.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <algorithm>
 #include <array>
@@ -270,6 +272,7 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
                                .headers = options.headers,
                                .payload = payload.text()};
   self.check_message(publication);
+  const trace::detail::named_wait record(trace::detail::event_kind::nats_request, subject);
   const duration limit = options.timeout.value_or(self.options().request_timeout);
   const steady_time deadline = self.loop().deadline_after(limit);
 

@@ -7,6 +7,8 @@
 #include <gyre/engines/postgres/detail/transaction_state.hpp>
 #include <gyre/engines/postgres/error.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <map>
 #include <string>
@@ -170,6 +172,8 @@ task<bool> batch_run::send() {
 }
 
 task<bool> batch_run::finish(bool may_repeat) {
+  const trace::detail::named_wait record(trace::detail::event_kind::statement,
+                                         statements_.front()->text());
   if (added_ == 0) {
     end();
     co_return true;

@@ -11,6 +11,8 @@
 #include <gyre/io/error.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -204,6 +206,7 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
   const task_context& context = co_await gyre::detail::this_context();
   require_caller(context, loop_);
   using outcome = statement_reply::outcome;
+  const trace::detail::named_wait record(trace::detail::event_kind::statement, text.text());
   const bool has_limit = limit != duration::max();
   const steady_time begin = loop_.now();
   bool was_stale = false;

@@ -4,6 +4,8 @@
 #include <gyre/engines/postgres/detail/run_on_core.hpp>
 #include <gyre/engines/postgres/error.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -121,6 +123,7 @@ task<std::uint64_t> copy_request::finish(std::shared_ptr<copy_request> self) {
 }
 
 task<std::uint64_t> copy_request::wait_for_end(std::shared_ptr<copy_request> self) {
+  const trace::detail::named_wait record(trace::detail::event_kind::statement, self->text_);
   co_await self->reply_.wait();
   self->end();
   self->reply_.throw_if_failed(self->text_);

@@ -5,6 +5,8 @@
 #include <gyre/engines/postgres/detail/run_on_core.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/spawn.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -72,6 +74,7 @@ task<> portal_stream::open(shared_runner runner, const argument_list& arguments)
 }
 
 task<bool> portal_stream::receive() {
+  const trace::detail::named_wait record(trace::detail::event_kind::statement, text_.text());
   co_await reply_->wait();
   reply_->throw_if_failed(text_.text(), text_.options().timeout.has_value());
   co_return reply_->is_suspended();

@@ -9,6 +9,8 @@
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -150,6 +152,7 @@ task<std::uint64_t> transaction_state::run_unlimited(const statement& text,
   const task_context& context = co_await gyre::detail::this_context();
   require_caller(context, lease_->client().loop());
   require_usable();
+  const trace::detail::named_wait record(trace::detail::event_kind::statement, text.text());
   task<connection_core::shared_statement> preparing = prepare(text.text());
   const connection_core::shared_statement prepared = co_await std::move(preparing);
   rows.begin(prepared->columns());
@@ -187,6 +190,7 @@ task<> transaction_state::run_script(std::string script) {
   require_usable();
   task<> sending = send_prefix();
   co_await std::move(sending);
+  const trace::detail::named_wait record(trace::detail::event_kind::statement, script);
   task<> turn = admit();
   co_await std::move(turn);
   statement_reply reply(core());
@@ -274,6 +278,7 @@ void transaction_state::set_limit(std::optional<duration> limit) {
 // --- Ends ---
 
 task<> transaction_state::send_ending(std::string text, bool is_commit) {
+  const trace::detail::named_wait record(trace::detail::event_kind::statement, text);
   task<> turn = admit();
   co_await std::move(turn);
   statement_reply reply(core());

@@ -21,6 +21,8 @@
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/named_wait.hpp>
 
 #include <array>
 #include <cstddef>
@@ -286,6 +288,7 @@ task<T> client_core::run(shared self, Command command, std::size_t attempts) {
   const bool may_wait = self->check_rule(command);
   const task_context& context = co_await gyre::detail::this_context();
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  const trace::detail::named_wait record(trace::detail::event_kind::command, command.name());
   for (;;) {
     if (!self->try_admit_here()) {
       task<> admission = self->admit();
@@ -325,6 +328,7 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
   (self->check_rule(commands), ...);
   const task_context& context = co_await gyre::detail::this_context();
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  const trace::detail::named_wait record(trace::detail::event_kind::command, "MULTI");
   std::size_t attempts = 1;  // a transaction that may have been carried out is not sent again
   for (;;) {
     if (!self->try_admit_here()) {

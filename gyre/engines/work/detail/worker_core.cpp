@@ -20,6 +20,8 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/trace/detail/event.hpp>
+#include <gyre/trace/detail/recorder.hpp>
 
 #include <algorithm>
 #include <array>
@@ -166,7 +168,9 @@ worker_core::handled_kind& worker_core::add_kind(std::string kind, const handler
   if (find_kind(kind) != nullptr) refuse("a second handler for \"" + kind + "\"");
   if (options.max_running < 1) refuse("max_running of less than 1 for \"" + kind + "\"");
   if (options.time_limit <= duration::zero()) refuse("no time_limit for \"" + kind + "\"");
-  return kinds_.emplace_back(handled_kind{.name = std::move(kind), .options = options});
+  const trace::label label = trace::intern(kind);
+  return kinds_.emplace_back(
+      handled_kind{.name = std::move(kind), .label = label, .options = options});
 }
 
 void worker_core::add(std::string kind, type_erased_handler handler,
@@ -456,6 +460,9 @@ task<> worker_core::run_job(running_job current, handled_kind& kind) {
 
 void worker_core::retire_job(running_job current, handled_kind& kind,
                              std::optional<attempt_report> report) {
+  trace::detail::record_since(current->begun_, trace::detail::event_kind::job,
+                              trace::detail::address_of(kind.label.c_str()),
+                              static_cast<std::uint64_t>(current->id()));
   if (report) {
     unreported_.push_back(std::move(*report));
     report_added_.set();

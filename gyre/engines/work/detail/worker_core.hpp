@@ -16,6 +16,7 @@
 #include <gyre/task/async_scope.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,7 @@ class worker_core {
  private:
   struct handled_kind {
     std::string name;
+    trace::label label;  // in the flight recorder
     handler_options options;
     type_erased_handler handler = {};
     type_erased_transaction_handler transaction_handler = {};
