@@ -272,6 +272,7 @@
 #include <gyre/tls/tls_stream.hpp>
 #include <gyre/tls/transport.hpp>
 #include <gyre/trace/dump.hpp>
+#include <gyre/trace/dump_writer.hpp>
 #include <gyre/trace/label.hpp>
 #include <gyre/trace/recording.hpp>
 #include <gyre/trace/span.hpp>

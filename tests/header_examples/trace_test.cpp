@@ -27,6 +27,15 @@ TEST(TraceExamples, DumpsAsTextAndAsJson) {
   std::filesystem::remove_all(folder);
 }
 
+// gyre/trace/dump_writer.hpp
+TEST(TraceExamples, SlowRequestsAreWritten) {
+  const auto make = [] {
+    gyre::trace::dump_writer writer({.folder = "/var/lib/shop", .max_request = 500ms});
+    return writer.written();
+  };
+  EXPECT_EQ(make(), 0U);
+}
+
 // gyre/trace/label.hpp
 TEST(TraceExamples, LabelsAreNames) {
   constexpr gyre::trace::label name = "resize";

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/trace/detail/recorder.hpp>
 
+#include <gyre/trace/detail/event_limits.hpp>
+#include <gyre/trace/detail/slow_event_mailbox.hpp>
+
 namespace gyre::trace::detail {
+
+void recorder::push_notable(const event& added) noexcept {
+  notable_.push(added);
+  if (exceeds_limit(added)) slow_event_mailbox::instance().put(added);
+}
 
 void recorder::adopt(::pid_t thread) noexcept {
   // relaxed: the mutex of the recorders orders the threads of a recorder.

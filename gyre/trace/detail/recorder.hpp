@@ -61,8 +61,9 @@ class alignas(false_sharing_range) recorder {
 
   /// Adds an event. Called by the thread.
   void push(const event& added) noexcept {
+    if constexpr (!is_compiled_in) return;
     if (added.length >= notable_length_) [[unlikely]] {
-      notable_.push(added);
+      push_notable(added);
     } else {
       recent_.push(added);
     }
@@ -71,9 +72,6 @@ class alignas(false_sharing_range) recorder {
   [[nodiscard]] bool is_notable(gyre::detail::tick_count length) const noexcept {
     return length >= notable_length_;
   }
-  /// Adds an event that is worth keeping for long, although it may be short.
-  void push_notable(const event& added) noexcept { notable_.push(added); }
-
   /// Sets the activity of the thread; a beginning of zero means none. Called by the thread.
   void set_activity(const activity_info& activity) noexcept {
     // A reader that sees one of the new words also sees that the old beginning is not valid any
@@ -102,6 +100,9 @@ class alignas(false_sharing_range) recorder {
   void adopt(::pid_t thread) noexcept;
 
  private:
+  // Adds an event that is kept for long, and has it reported if it exceeds a limit.
+  [[gnu::cold, gnu::noinline]] void push_notable(const event& added) noexcept;
+
   event_ring recent_;
   event_ring notable_;
   const gyre::detail::tick_count notable_length_;
