@@ -7,6 +7,7 @@
 #include <gyre/base/detail/ticks.hpp>
 #include <gyre/trace/detail/event.hpp>
 #include <gyre/trace/detail/event_ring.hpp>
+#include <gyre/trace/detail/probes.hpp>
 
 #include <sys/types.h>
 
@@ -22,6 +23,10 @@
 // recorder for any thread.
 #if !defined(GYRE_TRACE)
 #define GYRE_TRACE 1
+#endif
+// Whether each event fires a probe: see detail/probes.hpp.
+#if !defined(GYRE_USDT)
+#define GYRE_USDT 0
 #endif
 
 namespace gyre::trace::detail {
@@ -67,6 +72,7 @@ class alignas(false_sharing_range) recorder {
     } else {
       recent_.push(added);
     }
+    if constexpr (GYRE_USDT != 0) fire_probe(added);
   }
   /// Whether events of this length are kept for long.
   [[nodiscard]] bool is_notable(gyre::detail::tick_count length) const noexcept {
