@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <latch>
 #include <optional>
 #include <stdexcept>
@@ -302,6 +303,19 @@ TEST(Label, IsOneShortLineIfItComesFromAPeer) {
   const std::string shorter(max_peer_name - 1, 'x');
   EXPECT_EQ(intern_peer_name(shorter + "\u00e9t\u00e9").text(), shorter + "...");
   EXPECT_EQ(intern_peer_name("").text(), "");
+}
+
+// A program that begins with this environment records nothing until set_recording(true).
+TEST(RecordingDeathTest, TheEnvironmentSwitchesItOff) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ASSERT_EQ(::setenv("GYRE_TRACE", "off", 1), 0);
+  const auto record_in_new_program = [] {
+    const bool is_off = trace::detail::find_recorder() == nullptr && !trace::is_recording();
+    trace::set_recording(true);
+    std::exit(is_off && trace::detail::find_recorder() != nullptr ? 0 : 1);
+  };
+  EXPECT_EXIT(record_in_new_program(), testing::ExitedWithCode(0), "");
+  ::unsetenv("GYRE_TRACE");
 }
 
 TEST(Label, MemoryIsBounded) {

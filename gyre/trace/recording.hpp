@@ -12,8 +12,9 @@ namespace gyre::trace {
 /// The default of set_ring_size(), in bytes.
 inline constexpr std::size_t default_ring_size = std::size_t{256} << 10;
 
-/// Switches the flight recorder on or off. On by default. Events that were recorded stay until
-/// they are overwritten.
+/// Switches the flight recorder on or off. On by default, unless the environment has GYRE_TRACE=off
+/// when the first thread begins to record. Events that were recorded stay until they are
+/// overwritten.
 ///
 /// Thread-safety: any thread; other threads follow soon.
 /// Complexity: see docs/design/trace.md. While on, an event takes some 10 to 20 ns. While off, one

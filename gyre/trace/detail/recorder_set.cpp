@@ -15,10 +15,12 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace gyre::trace::detail {
@@ -85,6 +87,8 @@ void begin_again_in_child() {
 }
 
 void prepare_first_recorder() {
+  const char* const setting = std::getenv("GYRE_TRACE");
+  if (setting != nullptr && setting == std::string_view("off")) set_recording(false);
   const gyre::detail::tick_rate rate = gyre::detail::measured_tick_rate();
   min_recorded_length.store(rate.to_ticks(min_recorded_time), std::memory_order_relaxed);
   gyre::detail::add_fork_handlers({.before = [] { recorders.mutex.lock(); },
@@ -118,6 +122,7 @@ recorder_block* make_recorder() noexcept {
   if (has_thread_ended) return nullptr;
   [[maybe_unused]] static const bool is_prepared = (prepare_first_recorder(), true);
   static thread_local const recorder_lease lease;
+  if (!recording_is_on.load(std::memory_order_relaxed)) return nullptr;
   const std::lock_guard lock(recorders.mutex);
   // The recorder that has been free for longest is usually the oldest one.
   recorder_block* block = nullptr;
