@@ -356,8 +356,10 @@ std::size_t event_loop::run_timers() {
   const auto fire = [&](detail::timer_node& timer) {
     // A deadline before the clock's epoch means "at once", and the difference might overflow.
     const steady_time due_at = timer.deadline();
-    if (due_at >= steady_time{} && due_until > due_at) {
-      lateness = std::max(lateness, duration(due_until - due_at));
+    if (due_at >= steady_time{}) {
+      const duration late_by = due_until - due_at;
+      timer_lateness_.record(late_by);
+      lateness = std::max(lateness, late_by);
     }
     auto& operation = static_cast<timer_operation&>(timer);
     if (++fired == 1) {
@@ -524,6 +526,7 @@ loop_metrics event_loop::metrics() const {
       .tasks_pending = inbox_pending() + chain_.pending(),
       .timers_pending = timers_pending_.get(),
       .descriptors_watched = descriptors_watched_.get(),
+      .timer_lateness = timer_lateness_,
   };
 }
 

@@ -21,6 +21,7 @@
 #include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/duration.hpp>
+#include <gyre/base/histogram.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/move_only_function.hpp>
@@ -345,6 +346,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
       sleeps_;
   detail::published_counter timers_pending_, descriptors_watched_;
+  histogram timer_lateness_;
 
   // The members below are written by posting threads: by each post of a limited loop, and by each
   // wake-up.

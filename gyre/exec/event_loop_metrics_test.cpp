@@ -114,7 +114,7 @@ TEST(EventLoopMetrics, ANewLoopHasCountedNothing) {
   EXPECT_EQ(metrics.tasks_run + metrics.tasks_refused + metrics.timers_fired + metrics.io_events +
                 metrics.exceptions + metrics.turns + metrics.polls + metrics.sleeps +
                 metrics.wakeups + metrics.tasks_pending + metrics.timers_pending +
-                metrics.descriptors_watched,
+                metrics.descriptors_watched + metrics.timer_lateness.count(),
             0u);
 }
 
@@ -153,6 +153,25 @@ TEST(EventLoopMetrics, CountDescriptorsAndSystemCalls) {
   EXPECT_EQ(metrics.polls, 1u);
   EXPECT_EQ(metrics.sleeps, 1u);
   EXPECT_EQ(metrics.turns, 2u);
+}
+
+TEST(EventLoopMetrics, RecordHowLateTimersAre) {
+  virtual_time_loop<> scripted;
+  gyre::timer punctual(scripted.loop, [] {});
+  gyre::timer late(scripted.loop, [] {});
+  punctual.start_after(1ms);
+  scripted.loop.run_once();
+  scripted.loop.post([&] { scripted.time.advance(40ms); });
+  late.start_after(10ms);
+  scripted.loop.run_once();
+  const gyre::histogram lateness = scripted.loop.metrics().timer_lateness;
+  EXPECT_EQ(lateness.count(), 2u);
+  // A wheel of timers wakes its loop a little after a deadline.
+  EXPECT_GE(lateness.max(), 30ms);
+  EXPECT_LT(lateness.sum(), 31ms);
+  loop_metrics sum = scripted.loop.metrics();
+  sum += scripted.loop.metrics();
+  EXPECT_EQ(sum.timer_lateness.count(), 4u);
 }
 
 TEST(EventLoopMetrics, SayWhatTheLoopDoesItsIoWith) {

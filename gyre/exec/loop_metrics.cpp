@@ -25,12 +25,14 @@ loop_metrics& loop_metrics::operator+=(const loop_metrics& other) noexcept {
   tasks_pending += other.tasks_pending;
   timers_pending += other.timers_pending;
   descriptors_watched += other.descriptors_watched;
+  timer_lateness.merge(other.timer_lateness);
   return *this;
 }
 
 void write_metrics(metrics::exposition& output, const loop_metrics& counts) {
   const auto& [io, tasks_run, tasks_refused, timers_fired, io_events, exceptions, turns, polls,
-               sleeps, wakeups, tasks_pending, timers_pending, descriptors_watched] = counts;
+               sleeps, wakeups, tasks_pending, timers_pending, descriptors_watched,
+               timer_lateness] = counts;
   output.add_gauge("gyre_loop_info", "The poller of the loop.", 1, {{"io", io}});
   output.add_counter("gyre_loop_tasks_run_total", "Tasks that the loop has run.", tasks_run);
   output.add_counter("gyre_loop_tasks_refused_total", "Tasks refused by a full inbox.",
@@ -47,6 +49,9 @@ void write_metrics(metrics::exposition& output, const loop_metrics& counts) {
   output.add_gauge("gyre_loop_timers_pending", "Timers that were started.", timers_pending);
   output.add_gauge("gyre_loop_descriptors_watched", "Descriptors that the loop watches.",
                    descriptors_watched);
+  output.add_histogram("gyre_loop_timer_lateness_seconds",
+                       "Time from the deadline of a timer until the loop began to run it.",
+                       timer_lateness);
 }
 
 }  // namespace gyre

@@ -2,6 +2,7 @@
 // loop_metrics: counters of an event loop.
 #pragma once
 
+#include <gyre/base/histogram.hpp>
 #include <gyre/metrics/writable.hpp>
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace gyre {
 
-/// Counters of a loop since its construction; the last three fields are current values.
+/// Counters of a loop since its construction. Those of pending tasks and timers, and that of
+/// descriptors, are current values.
 struct loop_metrics {
   /// The poller's name, "epoll" or "uring"; "several" in a sum over different pollers.
   const char* io = "";
@@ -25,6 +27,8 @@ struct loop_metrics {
   std::size_t tasks_pending = 0;  ///< an estimate; only 0 or 1 with inbox::boost_lockfree
   std::size_t timers_pending = 0;
   std::size_t descriptors_watched = 0;
+  /// The times from the deadlines of timers until the loop began to run them.
+  histogram timer_lateness = {};
 
   /// Adds the counters of `other`.
   loop_metrics& operator+=(const loop_metrics& other) noexcept;
