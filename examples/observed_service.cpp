@@ -3,6 +3,7 @@
 //
 //     observed_service [ADDRESS:PORT [INSPECTOR]]
 //     curl http://localhost:9464/metrics      # or /tasks, or /connections
+#include <gyre/http/inspect_at.hpp>
 #include <gyre/http/inspector.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/trace_propagation.hpp>
@@ -14,9 +15,9 @@
 #include <gyre/task/task.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <iostream>
 #include <string>
-#include <vector>
 
 // The number of steps of the Collatz sequence from `n` to 1.
 gyre::task<std::uint64_t> count_steps(std::uint64_t n) {
@@ -25,8 +26,9 @@ gyre::task<std::uint64_t> count_steps(std::uint64_t n) {
   co_return steps;
 }
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, gyre::net::endpoint inspected) {
-  gyre::metrics::registry metrics;
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address,
+                   gyre::http::inspector& inspector) {
+  gyre::metrics::registry& metrics = rt.registry();
   auto& computed = metrics.make_counters("service_sequences_total",
                                          "Sequences by the parity of "
                                          "their beginning.",
@@ -46,15 +48,8 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, gyre::net::en
     co_return gyre::http::response::text(std::to_string(steps) + "\n");
   });
 
-  std::vector<gyre::metrics::registration> counted;
-  for (std::size_t i = 0; i < rt.loops().size(); ++i) {
-    counted.push_back(metrics.add("loop " + std::to_string(i), rt.loops()[i]));
-  }
-  counted.push_back(metrics.add("pool", rt.pool()));
-  counted.push_back(metrics.add("service", server));
-  gyre::http::inspector inspector(metrics, inspected);
+  const auto counted = metrics.add("service", server);
   const auto shown = inspector.show_connections("service", server.tcp());
-  inspector.start();
   server.start();
   std::cout << "listening on " << server.local_endpoint() << ", inspected at "
             << inspector.local_endpoint() << std::endl;
@@ -63,10 +58,17 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, gyre::net::en
   co_await rt.drained();
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   gyre::record_live_tasks(true);  // first of all, so that no task is missing
   const char* address = argc > 1 ? argv[1] : "[::]:8080";
   const char* inspected = argc > 2 ? argv[2] : "127.0.0.1:9464";
-  return gyre::runtime::main({.pool = {.record_times = true}},
-                             [&](gyre::runtime& rt) { return serve(rt, address, inspected); });
+  gyre::http::inspector* inspector = nullptr;
+  return gyre::runtime::main(
+      {.pool = {.record_times = true},
+       .inspect = gyre::http::inspect_at(inspected, {},
+                                         [&](gyre::http::inspector& made) { inspector = &made; })},
+      [&](gyre::runtime& rt) { return serve(rt, address, *inspector); });
+} catch (const std::exception& error) {  // an address that is none
+  std::cerr << error.what() << std::endl;
+  return 1;
 }

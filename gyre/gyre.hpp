@@ -73,6 +73,7 @@
 #include <gyre/http/handler.hpp>
 #include <gyre/http/http2_client_options.hpp>
 #include <gyre/http/http2_options.hpp>
+#include <gyre/http/inspect_at.hpp>
 #include <gyre/http/inspector.hpp>
 #include <gyre/http/inspector_options.hpp>
 #include <gyre/http/json_error.hpp>
@@ -153,6 +154,7 @@
 #include <gyre/metrics/family.hpp>
 #include <gyre/metrics/family_options.hpp>
 #include <gyre/metrics/gauge.hpp>
+#include <gyre/metrics/inspection.hpp>
 #include <gyre/metrics/label.hpp>
 #include <gyre/metrics/registration.hpp>
 #include <gyre/metrics/registry.hpp>

@@ -5,6 +5,7 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/metrics/exposition.hpp>
 #include <gyre/runtime/detail/init_signals.hpp>
+#include <gyre/runtime/detail/observation.hpp>
 #include <gyre/task/live_tasks.hpp>
 #include <gyre/trace/dump.hpp>
 
@@ -87,6 +88,12 @@ void runtime::watch_threads() {
   watchdog_->watch(pool_, "pool");
 }
 
+void runtime::observe() {
+  observation_ = std::make_shared<detail::observation>(loops_, pool_);
+  if (options_.slow_dumps) slow_dumps_.emplace(std::move(*options_.slow_dumps));
+  if (options_.inspect) observation_->show(options_.inspect);
+}
+
 int runtime::run_main(task<int> body) {
   if (std::exchange(was_run_called_, true))
     throw std::logic_error("gyre::runtime: it can be run only once");
@@ -129,6 +136,8 @@ void runtime::end() {
   release_signals();
   debug_signal_.reset();
   watchdog_.reset();
+  slow_dumps_.reset();
+  observation_->hide();
   // Posts stop(), so that it runs after all tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {
     loop& ending = loops_[each];
@@ -148,6 +157,8 @@ runtime_metrics runtime::metrics() {
   for (std::size_t each = 0; each < loops_.size(); ++each) sum.loops += loops_[each].metrics();
   return sum;
 }
+
+metrics::registry& runtime::registry() noexcept { return observation_->registry(); }
 
 void write_metrics(metrics::exposition& output, const runtime_metrics& counts) {
   const auto& [loops, pool, tasks] = counts;

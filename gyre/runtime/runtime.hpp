@@ -21,6 +21,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/executor_watchdog.hpp>
 #include <gyre/exec/loop.hpp>
+#include <gyre/metrics/inspection.hpp>
 #include <gyre/metrics/writable.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/pool/thread_pool.hpp>
@@ -35,6 +36,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/trace/dump_writer.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -86,6 +88,13 @@ struct runtime_options {
   /// Options of an executor_watchdog, which reports when a loop or the pool is blocked for too
   /// long. Empty: none.
   std::optional<executor_watchdog_options> watchdog = {};
+  /// Options of a trace::dump_writer, which writes a file when a request or a span has taken too
+  /// long. Empty: none.
+  std::optional<trace::dump_writer_options> slow_dumps = {};
+  /// Makes the address at which operators see the inside of the program, such as
+  /// `http::inspect_at("unix:/run/shop/inspect")`. It exists until the tasks have ended, and shows
+  /// registry(). Empty: none.
+  metrics::inspection_factory inspect = {};
   /// Receives exceptions of spawned tasks on the threads where they end, on several at the same
   /// time. Must not throw. Empty: the first exception shuts the runtime down, and run() throws it.
   move_only_function<void(std::exception_ptr)> on_exception = {};
@@ -101,6 +110,10 @@ struct runtime_metrics {
 };
 /// Adds the counts to an exposition: see metrics::registry.
 void write_metrics(metrics::exposition& output, const runtime_metrics& counts);
+
+namespace detail {
+class observation;
+}  // namespace detail
 
 /// An application runtime: loops with their threads, a thread pool, signals, orderly shutdown.
 ///
@@ -133,6 +146,7 @@ class runtime {
         loops_(options_.loops, std::move(options_.each_loop)),
         pool_(std::move(options_.pool)) {
     if (options_.watchdog) watch_threads();
+    observe();
   }
   runtime& operator=(runtime&&) = delete;
   ~runtime();
@@ -259,6 +273,9 @@ class runtime {
 
   /// Reads the counters one after the other, so together they are not a snapshot.
   [[nodiscard]] runtime_metrics metrics();
+  /// The registry of the program's metrics, which has the loops, as "loop 0", "loop 1" …, and the
+  /// pool, as "pool".
+  [[nodiscard]] metrics::registry& registry() noexcept;
 
  private:
   // The scope in which SIGPIPE is ignored, unless the program has a handler for it.
@@ -336,6 +353,7 @@ class runtime {
   void release_signals() noexcept;
   std::unique_ptr<signal_set> take_debug_signal();
   void watch_threads();
+  void observe();
   void report(std::exception_ptr error) noexcept;
   void report_hook(const std::exception_ptr& error) noexcept;
   void end();
@@ -349,6 +367,8 @@ class runtime {
   loop_pool loops_;
   thread_pool pool_;
   std::optional<executor_watchdog> watchdog_;
+  std::optional<trace::dump_writer> slow_dumps_;
+  std::shared_ptr<detail::observation> observation_;  // shared, as the type is incomplete here
   bool was_run_called_ = false;
   bool was_end_called_ = false;
 };

@@ -109,6 +109,20 @@ TEST(MetricsGuide, ServesTheMetrics) {
   gyre::http::client traced(loop, {.sends_trace = true});
   EXPECT_TRUE(std::filesystem::exists("inspect"));
 }
+
+TEST(MetricsGuide, TheRuntimeHasAnInspector) {
+  const header_examples::own_directory directory;
+  const std::string folder = std::filesystem::current_path().string();
+
+  gyre::http::inspector* pages = nullptr;
+  gyre::runtime rt({.inspect = gyre::http::inspect_at("unix:" + folder + "/inspect", {},
+                                                      [&](auto& made) { pages = &made; })});
+  gyre::http::server server(rt.loops(), any_port());
+  const auto counted_server = rt.registry().add("shop", server);
+  const auto shown = pages->show_connections("shop", server.tcp());
+
+  EXPECT_TRUE(std::filesystem::exists("inspect"));
+}
 // clang-format on
 
 }  // namespace

@@ -161,6 +161,16 @@ TEST(MetricsExamples, OperatorsHaveAnAddress) {
   inspector.start();
 }
 
+// gyre/http/inspect_at.hpp
+TEST(MetricsExamples, ARuntimeHasAnInspector) {
+  const auto make = [] {
+    // clang-format off
+    gyre::runtime rt({.inspect = gyre::http::inspect_at("unix:/run/shop/inspect")});
+    // clang-format on
+  };
+  EXPECT_THROW(make(), std::system_error) << "there is no such folder";
+}
+
 TEST(MetricsExamples, TracesArePassedOn) {
   gyre::loop loop;
   gyre::http::server server(loop, any_port());

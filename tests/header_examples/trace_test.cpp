@@ -36,6 +36,13 @@ TEST(TraceExamples, SlowRequestsAreWritten) {
   EXPECT_EQ(make(), 0U);
 }
 
+// docs/guide/seeing-inside.md
+TEST(TraceExamples, ARuntimeWritesDumps) {
+  gyre::runtime runtime({.slow_dumps = gyre::trace::dump_writer_options{
+                             .folder = "/var/lib/shop", .max_request = 500ms, .max_span = 2s}});
+  EXPECT_FALSE(runtime.shutting_down());
+}
+
 // gyre/trace/label.hpp
 TEST(TraceExamples, LabelsAreNames) {
   constexpr gyre::trace::label name = "resize";
