@@ -47,6 +47,20 @@ def run_promtool(*arguments: str, text: str | None = None) -> None:
     assert done.returncode == 0 and not done.stderr.strip(), (arguments, done.stdout, done.stderr)
 
 
+def report_of(dump: str) -> str:
+    """The report of tools/trace about a dump in JSON, with all that took 1 µs or longer."""
+    with tempfile.NamedTemporaryFile("w", prefix="gyre_", suffix=".json") as file:
+        file.write(dump)
+        file.flush()
+        return subprocess.run(
+            [sys.executable, ROOT / "tools" / "trace", "report", file.name, "--slow", "0.001"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        ).stdout
+
+
 def rule_queries() -> list[str]:
     """The expressions of the rules file, which folds long ones by `>-`."""
     queries = []
@@ -137,8 +151,6 @@ class Prometheus:
 def observed_service(program: str) -> None:
     for tool in ("prometheus", "promtool"):
         assert shutil.which(tool), f"{tool} is missing: run tools/setup all"
-    run_promtool("check", "rules", "gyre.rules.yml")
-    run_promtool("test", "rules", "gyre.rules.test.yml")
     with Program(program, "127.0.0.1:0", "127.0.0.1:0") as service:
         server, inspector = service.addresses
         for number in range(1, 21):
@@ -160,6 +172,8 @@ def observed_service(program: str) -> None:
             own = "{}:{}".format(*idle.getsockname())
             assert own in [each["peer"] for each in connections["connections"]], connections
         assert get(inspector, "/metrics", Host="evil.example")[0] == 421
+        report = report_of(get(inspector, "/trace?format=json")[2])
+        assert "request GET /steps/{n} [http]" in report, report
 
         with Prometheus(inspector) as prometheus:
             up = prometheus.wait_for('up{job="service"} == 1')
