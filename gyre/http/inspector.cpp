@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/inspector.hpp>
 
+#include <gyre/base/detail/json_text.hpp>
 #include <gyre/base/detail/printable_text.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/http/detail/connection_listing.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
-#include <gyre/http/detail/json_text.hpp>
 #include <gyre/http/metrics_handler.hpp>
 #include <gyre/http/parameter_error.hpp>
 #include <gyre/http/request.hpp>
@@ -52,7 +52,7 @@ response page_of(std::string text, bool is_json) {
 
 void append_member(std::string& output, std::string_view name, std::string_view text) {
   output.append("\"").append(name).append("\":");
-  append_json_string(output, text);
+  gyre::detail::append_json_string(output, text);
   output += ',';
 }
 void append_member(std::string& output, std::string_view name, std::uint64_t number) {

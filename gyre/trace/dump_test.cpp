@@ -135,6 +135,26 @@ TEST(DumpText, SaysThatNothingWasSlow) {
   EXPECT_THAT(text_of(with_one_thread({})), HasSubstr("Nothing took 5.00 ms or longer."));
 }
 
+TEST(DumpText, PrintsNamesWithinOneLineInUtf8) {
+  snapshot taken = with_one_thread(
+      {ended_before(2s, 1s, event_kind::handler, label_object("GET /\n\x1b[31m\xff")),
+       ended_before(1s, 5s, event_kind::resolve, label_object("\xc2\x9b.example"))});
+  taken.name = "a\nserver";
+  taken.threads[0].name = "net\x1bwork\xc3";
+  taken.threads[0].activity = timed_event{.begin = noon - 2s,
+                                          .length = 2s,
+                                          .kind = event_kind::handler,
+                                          .object = label_object("GET /\rnow"),
+                                          .value = 0};
+  const std::string text = text_of(taken);
+  EXPECT_THAT(text, HasSubstr(R"(process 'a\nserver')"));
+  EXPECT_THAT(text, HasSubstr(R"(thread 'net\x1bwork\xc3' (4712) was held 1.00 s by handler GET )"
+                              R"(/\n\x1b[31m\xff ()"));
+  EXPECT_THAT(text, HasSubstr(R"(  resolve \xc2\x9b.example: 5.00 s)"));
+  EXPECT_THAT(text, HasSubstr(R"(thread 'net\x1bwork\xc3' (4712) has been held for 2.00 s by )"
+                              R"(handler GET /\x0dnow)"));
+}
+
 TEST(DumpText, NamesAFunctionThatTheProgramDoesNotExport) {
   const std::uint64_t function = trace::detail::address_of(&function_with_a_name);
   const std::string text =
@@ -165,6 +185,17 @@ TEST(DumpJson, WritesThreadsEventsAndArguments) {
   EXPECT_THAT(json, HasSubstr(R"("name":"resolve a \"quoted\"\u000a name")"));
   EXPECT_THAT(json, HasSubstr(R"("ph":"b")"));
   EXPECT_THAT(json, HasSubstr(R"("ph":"e")"));
+}
+
+TEST(DumpJson, IsUtf8WhateverTheNamesAre) {
+  snapshot taken =
+      with_one_thread({ended_before(1s, 2ms, event_kind::resolve, label_object("\xff.example"))});
+  taken.name = "server\xc3";
+  taken.threads[0].name = "net\xe2\x82work";
+  const std::string json = json_of(taken);
+  EXPECT_THAT(json, HasSubstr("\"args\":{\"name\":\"server\uFFFD\"}"));
+  EXPECT_THAT(json, HasSubstr("\"args\":{\"name\":\"net\uFFFD\uFFFDwork\"}"));
+  EXPECT_THAT(json, HasSubstr("\"name\":\"resolve \uFFFD.example\""));
 }
 
 TEST(DumpJson, DrawsAnArrowFromAWakeUpToTheSleepThatItEnds) {

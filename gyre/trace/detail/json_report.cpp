@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/trace/detail/json_report.hpp>
 
+#include <gyre/base/detail/json_text.hpp>
 #include <gyre/trace/detail/text_report.hpp>
 
 #include <algorithm>
@@ -20,22 +21,10 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Returns `text` as a string of JSON. Bytes that are not ASCII are taken as UTF-8.
 std::string quote(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') {
-      quoted += '\\';
-      quoted += letter;
-    } else if (static_cast<unsigned char>(letter) < 0x20) {
-      std::array<char, 8> escaped{};
-      std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(letter));
-      quoted += escaped.data();
-    } else {
-      quoted += letter;
-    }
-  }
-  return quoted += '"';
+  std::string quoted;
+  gyre::detail::append_json_string(quoted, text);
+  return quoted;
 }
 
 /// Returns nanoseconds as microseconds with three decimals.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/trace/detail/text_report.hpp>
 
+#include <gyre/base/detail/printable_text.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -36,7 +38,8 @@ struct finding {
 };
 
 std::string describe_thread(const thread_snapshot& thread) {
-  return "thread '" + thread.name + "' (" + std::to_string(thread.thread) + ")";
+  return "thread '" + gyre::detail::printable_text(thread.name) + "' (" +
+         std::to_string(thread.thread) + ")";
 }
 
 std::string describe_function(std::uint64_t address, function_names& names) {
@@ -89,9 +92,10 @@ class report {
       events += thread.events.size();
       look_at(thread);
     }
-    std::string text =
-        "gyre: trace of process '" + taken_.name + "' (" + std::to_string(taken_.process) + "), " +
-        std::to_string(taken_.threads.size()) + " threads, " + std::to_string(events) + " events\n";
+    std::string text = "gyre: trace of process '" + gyre::detail::printable_text(taken_.name) +
+                       "' (" + std::to_string(taken_.process) + "), " +
+                       std::to_string(taken_.threads.size()) + " threads, " +
+                       std::to_string(events) + " events\n";
     const std::size_t head_size = text.size();
     append_pauses(text);
     append_held_now(text);
@@ -142,7 +146,7 @@ class report {
       has_title = true;
       text += "  " + describe_thread(thread) + " has been held for " +
               describe_duration(thread.activity->length) + " by " +
-              describe_activity(thread.activity->kind, thread.activity->object, names_) + "\n";
+              print_activity(thread.activity->kind, thread.activity->object) + "\n";
     }
   }
 
@@ -166,12 +170,16 @@ class report {
     append_findings(text, std::move(findings), taken_.time, "Running spans:");
   }
 
+  [[nodiscard]] std::string print_activity(event_kind kind, std::uint64_t object) const {
+    return gyre::detail::printable_text(describe_activity(kind, object, names_));
+  }
+
   // Completes the texts of the findings.
   std::vector<finding> take(groups& all, const char* verb) {
     std::vector<finding> findings;
     for (auto& [key, each] : all) {
       const auto& [thread, kind, object] = key;
-      const std::string activity = describe_activity(kind, object, names_);
+      const std::string activity = print_activity(kind, object);
       if (thread != 0) {
         each.text += verb + describe_duration(each.longest) + " by " + activity;
       } else {

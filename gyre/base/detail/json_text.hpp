@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace gyre::http::detail {
+namespace gyre::detail {
 
 /// Appends `text` in quotes, with U+FFFD for bytes that are not UTF-8: parsers would refuse them.
 void append_json_string(std::string& output, std::string_view text);
 
-}  // namespace gyre::http::detail
+}  // namespace gyre::detail

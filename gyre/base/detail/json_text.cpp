@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/http/detail/json_text.hpp>
+#include <gyre/base/detail/json_text.hpp>
 
 #include <gyre/base/detail/utf8.hpp>
 
 #include <algorithm>
 #include <cstddef>
 
-namespace gyre::http::detail {
+namespace gyre::detail {
 
 void append_json_string(std::string& output, std::string_view text) {
   static constexpr std::string_view digits = "0123456789abcdef";
   output += '"';
   while (!text.empty()) {
-    const std::size_t size = gyre::detail::utf8_character_size(text);
+    const std::size_t size = utf8_character_size(text);
     const auto byte = static_cast<unsigned char>(text[0]);
     if (size == 0) {
       output += "\xef\xbf\xbd";
@@ -27,4 +27,4 @@ void append_json_string(std::string& output, std::string_view text) {
   output += '"';
 }
 
-}  // namespace gyre::http::detail
+}  // namespace gyre::detail
