@@ -12,8 +12,8 @@
 namespace {
 
 struct h2o_server {
-  static pid_t start(std::uint16_t port, const lab::http::site& served) {
-    const std::string documents = lab::http2::folder_of(served);
+  static pid_t start(std::uint16_t port, const lab::http::site& site) {
+    const std::string documents = lab::http2::folder_of(site);
     const std::string settings = documents + "/../h2o-" + std::to_string(port) + ".conf";
     std::ofstream(settings) << text(documents, port);
     return lab::start_program({.words = {GYRE_LAB_H2O, "--conf", settings}});

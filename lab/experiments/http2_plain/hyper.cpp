@@ -9,9 +9,9 @@
 namespace {
 
 struct hyper_server {
-  static pid_t start(std::uint16_t port, const lab::http::site& served) {
+  static pid_t start(std::uint16_t port, const lab::http::site& site) {
     return lab::start_program(
-        {.words = {GYRE_LAB_HYPER_SERVER, std::to_string(port), served.file_path, "http2"}});
+        {.words = {GYRE_LAB_HYPER_SERVER, std::to_string(port), site.file_path, "http2"}});
   }
 };
 

@@ -11,10 +11,10 @@
 namespace {
 
 struct nghttpd_server {
-  static pid_t start(std::uint16_t port, const lab::http::site& served) {
+  static pid_t start(std::uint16_t port, const lab::http::site& site) {
     return lab::start_program(
         {.words = {GYRE_LAB_NGHTTPD, "--no-tls", "--workers=1", "--address=127.0.0.1",
-                   "--connection-window-bits=20", "--htdocs=" + lab::http2::folder_of(served),
+                   "--connection-window-bits=20", "--htdocs=" + lab::http2::folder_of(site),
                    std::to_string(port)}});
   }
 };

@@ -18,16 +18,16 @@ using lab::http::site;
 struct nginx_server {
   static constexpr bool answers_early = true;
 
-  static pid_t start(std::uint16_t port, const site& served) {
-    const auto folder = std::filesystem::path(lab::http2::folder_of(served)) / ".." / "nginx";
+  static pid_t start(std::uint16_t port, const site& site) {
+    const auto folder = std::filesystem::path(lab::http2::folder_of(site)) / ".." / "nginx";
     std::filesystem::create_directories(folder);
     const std::filesystem::path settings = folder / (std::to_string(port) + ".conf");
-    std::ofstream(settings) << text(folder.string(), port, served);
+    std::ofstream(settings) << text(folder.string(), port, site);
     return lab::start_program({.words = {GYRE_LAB_NGINX, "-p", folder, "-c", settings}});
   }
 
  private:
-  static std::string text(const std::string& folder, std::uint16_t port, const site& served) {
+  static std::string text(const std::string& folder, std::uint16_t port, const site& site) {
     std::string temporary;
     for (const char* const each : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"}) {
       temporary += std::string("  ") + each + "_temp_path " + folder + '/' + each + ";\n";
@@ -49,7 +49,7 @@ http {
            std::to_string(port) + R"( http2 backlog=4096;
     location / { default_type text/plain; return 200 "Hello, World!"; }
     location = /file { default_type application/octet-stream; alias )" +
-           served.file_path + R"(; }
+           site.file_path + R"(; }
   }
 }
 )";

@@ -81,7 +81,7 @@ using fields = http::basic_fields<allocator>;
 
 class session : public std::enable_shared_from_this<session> {
  public:
-  session(socket accepted, const site& served) : socket_(std::move(accepted)), site_(served) {
+  session(socket accepted, const site& site) : socket_(std::move(accepted)), site_(site) {
     error_code ignored;
     std::ignore = socket_.set_option(tcp::no_delay(true), ignored);
     buffer_.reserve(read_bytes);  // an empty one would read 512 bytes at a time
@@ -181,18 +181,18 @@ class session : public std::enable_shared_from_this<session> {
 
 class beast_server {
  public:
-  static void serve(int listener, const site& served) {
+  static void serve(int listener, const site& site) {
     context loop(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
     acceptor accepting(loop, tcp::v4(), listener);
-    accept(accepting, served);
+    accept(accepting, site);
     loop.run();
   }
 
  private:
-  static void accept(acceptor& from, const site& served) {
+  static void accept(acceptor& from, const site& site) {
     from.async_accept([&](const error_code& error, socket accepted) {
-      if (!error) std::make_shared<session>(std::move(accepted), served)->read();
-      accept(from, served);
+      if (!error) std::make_shared<session>(std::move(accepted), site)->read();
+      accept(from, site);
     });
   }
 };

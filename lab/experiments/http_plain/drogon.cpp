@@ -18,14 +18,14 @@ using lab::http::site;
 
 class drogon_server {
  public:
-  static void serve_at(std::uint16_t port, const site& served) {
+  static void serve_at(std::uint16_t port, const site& site) {
     drogon::HttpAppFramework& app = drogon::app();
     app.registerHandler("/plain", &say_hello, {drogon::Get});
     app.registerHandler("/json", &give_json, {drogon::Get});
     app.registerHandler(
         "/file",
-        [&served](const drogon::HttpRequestPtr&, respond&& send) {
-          send(drogon::HttpResponse::newFileResponse(served.file_path, "", drogon::CT_CUSTOM,
+        [&site](const drogon::HttpRequestPtr&, respond&& send) {
+          send(drogon::HttpResponse::newFileResponse(site.file_path, "", drogon::CT_CUSTOM,
                                                      std::string(lab::http::bytes_type)));
         },
         {drogon::Get});

@@ -36,9 +36,9 @@ struct connection {
 
 class server {
  public:
-  server(int listener, const site& served)
+  server(int listener, const site& site)
       : listener_(listener),
-        file_(served.file),
+        file_(site.file),
         epoll_(lab::network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
         hello_(head(lab::http::text_type, lab::http::hello.size())),
         file_head_(head(lab::http::bytes_type, lab::http::file_bytes)) {
@@ -241,8 +241,8 @@ class server {
 struct epoll_floor {
   static constexpr bool is_floor = true;
 
-  static void serve(int listener, const site& served) {
-    static server running(listener, served);
+  static void serve(int listener, const site& site) {
+    static server running(listener, site);
     running.run();
   }
 };

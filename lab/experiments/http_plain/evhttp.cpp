@@ -21,12 +21,12 @@ using lab::http::site;
 
 class evhttp_server {
  public:
-  static void serve(int listener, const site& served) {
+  static void serve(int listener, const site& site) {
     event_base* const base = lab::make_libevent_base().release();
     evhttp* const server = evhttp_new(base);
     if (server == nullptr) throw std::bad_alloc();
-    file_ = evbuffer_file_segment_new(dup(served.file), 0, lab::http::file_bytes,
-                                      EVBUF_FS_CLOSE_ON_FREE);
+    file_ =
+        evbuffer_file_segment_new(dup(site.file), 0, lab::http::file_bytes, EVBUF_FS_CLOSE_ON_FREE);
     out_ = evbuffer_new();
     if (file_ == nullptr || out_ == nullptr) throw std::bad_alloc();
     evhttp_set_bevcb(server, &make_connection, nullptr);

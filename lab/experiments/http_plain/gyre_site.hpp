@@ -27,8 +27,8 @@ inline gyre::http::response echo(gyre::http::request& asked) {
   return gyre::http::response::borrowed(bytes_type, asked.body());
 }
 
-inline gyre::http::response give_file(const site& served) {
-  const int file = network::checked(fcntl(served.file, F_DUPFD_CLOEXEC, 0), "fcntl");
+inline gyre::http::response give_file(const site& site) {
+  const int file = network::checked(fcntl(site.file, F_DUPFD_CLOEXEC, 0), "fcntl");
   return gyre::http::response::file(bytes_type, gyre::unique_fd(file), 0, file_bytes);
 }
 

@@ -11,10 +11,10 @@
 namespace {
 
 struct hyper_server {
-  static pid_t start(int listener, std::uint16_t port, const lab::http::site& served) {
+  static pid_t start(int listener, std::uint16_t port, const lab::http::site& site) {
     close(listener);
     return lab::start_program(
-        {.words = {GYRE_LAB_HYPER_SERVER, std::to_string(port), served.file_path}});
+        {.words = {GYRE_LAB_HYPER_SERVER, std::to_string(port), site.file_path}});
   }
 };
 

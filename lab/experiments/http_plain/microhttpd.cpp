@@ -33,12 +33,11 @@ response made_of(std::string_view bytes, std::string_view type, MHD_ResponseMemo
 
 class microhttpd_server {
  public:
-  static void serve(int listener, const site& served) {
+  static void serve(int listener, const site& site) {
     date_ = lab::http::cached_date();
     const response hello = made_of(lab::http::hello, lab::http::text_type, MHD_RESPMEM_PERSISTENT);
-    const response file =
-        typed(MHD_create_response_from_fd(lab::http::file_bytes, dup(served.file)),
-              lab::http::bytes_type);
+    const response file = typed(MHD_create_response_from_fd(lab::http::file_bytes, dup(site.file)),
+                                lab::http::bytes_type);
     hello_ = hello.get();
     file_ = file.get();
     MHD_Daemon* const running = MHD_start_daemon(

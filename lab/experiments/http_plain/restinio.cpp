@@ -24,22 +24,21 @@ using lab::http::site;
 
 class restinio_server {
  public:
-  static void serve_at(std::uint16_t port, const site& served) {
+  static void serve_at(std::uint16_t port, const site& site) {
     using traits = restinio::default_single_thread_traits_t;
-    restinio::run(restinio::on_this_thread<traits>()
-                      .port(port)
-                      .address("127.0.0.1")
-                      .max_pipelined_requests(64)
-                      .buffer_size(std::size_t{20} * 1024)
-                      .concurrent_accepts_count(8)
-                      .acceptor_options_setter([](restinio::acceptor_options_t& options) {
-                        options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
-                        options.set_option(
-                            restinio::asio_ns::ip::tcp::acceptor::reuse_address(true));
-                      })
-                      .request_handler([&served](const restinio::request_handle_t& asked) {
-                        return answer(*asked, served);
-                      }));
+    restinio::run(
+        restinio::on_this_thread<traits>()
+            .port(port)
+            .address("127.0.0.1")
+            .max_pipelined_requests(64)
+            .buffer_size(std::size_t{20} * 1024)
+            .concurrent_accepts_count(8)
+            .acceptor_options_setter([](restinio::acceptor_options_t& options) {
+              options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
+              options.set_option(restinio::asio_ns::ip::tcp::acceptor::reuse_address(true));
+            })
+            .request_handler(
+                [&site](const restinio::request_handle_t& asked) { return answer(*asked, site); }));
   }
 
  private:
@@ -52,15 +51,14 @@ class restinio_server {
         .done();
   }
 
-  static restinio::sendfile_t file_of(const site& served) {
+  static restinio::sendfile_t file_of(const site& site) {
     static const auto opened = std::chrono::system_clock::now();
-    const int file = lab::network::checked(fcntl(served.file, F_DUPFD_CLOEXEC, 0), "fcntl");
+    const int file = lab::network::checked(fcntl(site.file, F_DUPFD_CLOEXEC, 0), "fcntl");
     return restinio::sendfile(restinio::file_descriptor_holder_t(file),
                               restinio::file_meta_t(lab::http::file_bytes, opened));
   }
 
-  static restinio::request_handling_status_t answer(restinio::request_t& asked,
-                                                    const site& served) {
+  static restinio::request_handling_status_t answer(restinio::request_t& asked, const site& site) {
     const auto& head = asked.header();
     if (head.method() == restinio::http_method_post()) {
       // The answer shares the request, whose body it would have to copy otherwise.
@@ -71,7 +69,7 @@ class restinio_server {
       return reply(asked, lab::http::json_type, lab::http::make_json());
     }
     if (head.path() == "/file") {
-      return reply(asked, lab::http::bytes_type, file_of(served));
+      return reply(asked, lab::http::bytes_type, file_of(site));
     }
     return reply(asked, lab::http::text_type,
                  restinio::const_buffer(lab::http::hello.data(), lab::http::hello.size()));

@@ -27,8 +27,8 @@ struct connection {
   int fd;
   purpose kind = purpose::upgrade;
   bool has_closed = false;
-  bool is_waiting = false;  // until it can be written
-  std::string in = {};      // the beginning of a frame
+  bool is_waiting = false;  // whether it waits until it can be written
+  std::string in = {};      // the beginning of an incomplete frame
   std::string out = {};     // bytes that wait to be sent
 };
 
@@ -58,8 +58,8 @@ class server {
 
  private:
   void watch(int change, int fd, std::uint32_t events, void* data) {
-    epoll_event wanted{.events = events, .data = {.ptr = data}};
-    lab::network::checked(epoll_ctl(epoll_, change, fd, &wanted), "epoll_ctl");
+    epoll_event event{.events = events, .data = {.ptr = data}};
+    lab::network::checked(epoll_ctl(epoll_, change, fd, &event), "epoll_ctl");
   }
 
   void accept_all() {

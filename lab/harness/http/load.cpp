@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <stdexcept>
@@ -22,7 +21,6 @@ namespace lab::http {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
-constexpr int longest_wait_ms = 100;
 
 std::string make_request(const load_plan& plan, std::string_view body, bool closes) {
   std::string text = plan.sent_bytes == 0 ? "GET " : "POST ";
@@ -55,7 +53,7 @@ void await_listening(std::uint16_t port) {
   }
 }
 
-struct load::slot {
+struct load::slot : network::polled_socket {
   // `body` is the body of the answer, which a POST sends first.
   slot(const load_plan& plan, std::string_view body) : expected(body), answers(expected) {
     const std::string_view sent = plan.sent_bytes == 0 ? std::string_view{} : body;
@@ -65,8 +63,6 @@ struct load::slot {
     last_request = make_request(plan, sent, true);
   }
 
-  int fd = -1;
-  std::uint32_t watched = 0;
   std::string requests;  // as many as may be in flight
   std::string last_request;
   std::size_t request_bytes = 0;
@@ -80,7 +76,6 @@ struct load::slot {
 
 load::load(load_plan plan)
     : plan_(std::move(plan)),
-      epoll_(network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       heads_({.closes = plan_.renewed}),
       last_heads_({.closes = true}),
       buffer_(std::make_unique_for_overwrite<char[]>(buffer_bytes)) {
@@ -94,7 +89,7 @@ load::load(load_plan plan)
   open_ = connected.size();
   for (std::size_t i = 0; i < connected.size(); ++i) {
     slots_[i]->fd = connected[i];
-    watch(*slots_[i], EPOLLIN);
+    poll_.watch(*slots_[i], EPOLLIN);
   }
 }
 
@@ -102,7 +97,6 @@ load::~load() {
   for (const auto& each : slots_) {
     if (each->fd >= 0) close(each->fd);
   }
-  close(epoll_);
 }
 
 // Takes turns until `done`, a mistake, or a time without an answer.
@@ -148,20 +142,12 @@ void load::end(slot& peer) {
   flush(peer);
 }
 
-void load::watch(slot& peer, std::uint32_t events) {
-  if (peer.watched == events) return;
-  epoll_event wanted{.events = events, .data = {.ptr = &peer}};
-  const int change = peer.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  network::checked(epoll_ctl(epoll_, change, peer.fd, &wanted), "epoll_ctl");
-  peer.watched = events;
-}
-
 void load::open(slot& peer) {
   peer.fd = network::begin_connect(plan_.port, opened_++);
   ++open_;
   peer.sent_bytes = peer.to_send = peer.outstanding = 0;
   peer.watched = 0;
-  watch(peer, EPOLLIN);
+  poll_.watch(peer, EPOLLIN);
 }
 
 void load::close_slot(slot& peer) {
@@ -170,9 +156,9 @@ void load::close_slot(slot& peer) {
   --open_;
 }
 
-void load::fail(slot& peer, std::string_view why) {
+void load::fail(slot& peer, std::string_view reason) {
   ++wrong_;
-  if (mistake_.empty()) mistake_ = why;
+  if (mistake_.empty()) mistake_ = reason;
   close_slot(peer);
 }
 
@@ -202,12 +188,12 @@ void load::flush(slot& peer) {
     if (sent < 0) {
       if (errno != EAGAIN && errno != EINTR)
         return fail(peer, "a connection that cannot be written");
-      return watch(peer, EPOLLIN | EPOLLOUT);
+      return poll_.watch(peer, EPOLLIN | EPOLLOUT);
     }
     peer.to_send -= static_cast<std::size_t>(sent);
     peer.sent_bytes = (peer.sent_bytes + static_cast<std::size_t>(sent)) % peer.request_bytes;
   }
-  watch(peer, EPOLLIN);
+  poll_.watch(peer, EPOLLIN);
 }
 
 void load::take(slot& peer, std::string_view data) {
@@ -237,18 +223,8 @@ void load::receive(slot& peer) {
   if (errno != EAGAIN && errno != EINTR) fail(peer, "a connection that is reset");
 }
 
-// Handles the events that come within a moment.
 void load::turn() {
-  std::array<epoll_event, 512> events;
-  const int ready =
-      epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), longest_wait_ms);
-  for (int i = 0; i < ready; ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    slot& peer = *static_cast<slot*>(event.data.ptr);
-    if ((event.events & EPOLLOUT) != 0 && peer.to_send > 0) flush(peer);
-    const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
-    if (readable && peer.fd >= 0) receive(peer);
-  }
+  poll_.turn<slot>([this](slot& peer) { flush(peer); }, [this](slot& peer) { receive(peer); });
 }
 
 }  // namespace lab::http

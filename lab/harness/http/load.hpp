@@ -5,6 +5,7 @@
 
 #include <lab/harness/contender.hpp>
 #include <lab/harness/http/answer_reader.hpp>
+#include <lab/harness/network/socket_poll.hpp>
 #include <lab/harness/timing.hpp>
 
 #include <cstddef>
@@ -66,14 +67,13 @@ class load {
   void receive(slot& peer);
   void take(slot& peer, std::string_view data);
   void ended(slot& peer);
-  void watch(slot& peer, std::uint32_t events);
-  void fail(slot& peer, std::string_view why);
+  void fail(slot& peer, std::string_view reason);
   void turn();
   template <class Done>
   void await(Done done);
 
   load_plan plan_;
-  int epoll_;
+  network::socket_poll poll_;
   head_checker heads_;
   head_checker last_heads_;  // of answers to requests that end connections
   std::vector<std::unique_ptr<slot>> slots_;

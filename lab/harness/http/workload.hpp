@@ -46,18 +46,18 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
 /// and never returns.
 template <class Contender>
 concept adopts_listener =
-    requires(int listener, const site& served) { Contender::serve(listener, served); };
+    requires(int listener, const site& site) { Contender::serve(listener, site); };
 
 /// As above, but the library binds by itself, to this port of 127.0.0.1.
 template <class Contender>
 concept binds_port =
-    requires(std::uint16_t port, const site& served) { Contender::serve_at(port, served); };
+    requires(std::uint16_t port, const site& site) { Contender::serve_at(port, site); };
 
 /// A contender in a process of its own, which start() makes. It closes `listener`, and the program
 /// binds that port.
 template <class Contender>
-concept other_program = requires(int listener, std::uint16_t port, const site& served) {
-  { Contender::start(listener, port, served) } -> std::same_as<pid_t>;
+concept other_program = requires(int listener, std::uint16_t port, const site& site) {
+  { Contender::start(listener, port, site) } -> std::same_as<pid_t>;
 };
 
 /// A contender: one of the three, all with one thread that serves. One that does not run on every
@@ -77,16 +77,16 @@ struct workload {
     network::server_side side(argv);
     const int listener = side.listen();
     network::set_non_blocking(listener);
-    static const site served = make_site();
+    static const site files = make_site();
     if constexpr (other_program<Contender>) {
-      const pid_t program = Contender::start(listener, network::port_of(listener), served);
+      const pid_t program = Contender::start(listener, network::port_of(listener), files);
       side.serve([program](network::usage& now) { now = used_by(program); });
     } else if constexpr (binds_port<Contender>) {
       const std::uint16_t port = network::port_of(listener);
       close(listener);
-      std::thread([port] { Contender::serve_at(port, served); }).detach();
+      std::thread([port] { Contender::serve_at(port, files); }).detach();
     } else {
-      std::thread([listener] { Contender::serve(listener, served); }).detach();
+      std::thread([listener] { Contender::serve(listener, files); }).detach();
     }
     side.serve([](network::usage&) {});
   }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -18,30 +17,25 @@ namespace lab::http2 {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
-constexpr int longest_wait_ms = 100;
 
 }  // namespace
 
-struct load::slot {
+struct load::slot : network::polled_socket {
   slot(const load_plan& plan, int socket, bool idle)
-      : fd(socket),
+      : polled_socket{.fd = socket},
         is_idle(idle),
         state({.authority = "127.0.0.1:" + std::to_string(plan.port),
                .target = plan.target,
                .sent_body = plan.sent_body,
                .expected_body = plan.expected_body}) {}
 
-  int fd;
   bool is_idle;
-  std::uint32_t watched = 0;
   session state;
   std::size_t outstanding = 0;
 };
 
 load::load(load_plan plan)
-    : plan_(std::move(plan)),
-      epoll_(network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      buffer_(std::make_unique_for_overwrite<char[]>(buffer_bytes)) {
+    : plan_(std::move(plan)), buffer_(std::make_unique_for_overwrite<char[]>(buffer_bytes)) {
   open(plan_.connections, false);
 }
 
@@ -49,7 +43,6 @@ load::~load() {
   for (const auto& each : slots_) {
     if (each->fd >= 0) close(each->fd);
   }
-  close(epoll_);
 }
 
 // Takes turns until `done`, a mistake, or a time without a byte; the latter is the mistake
@@ -120,17 +113,9 @@ void load::finish() {
   if (wrong_ == 0 && answered_ == requested_) await_pongs();
 }
 
-void load::watch(slot& peer, std::uint32_t events) {
-  if (peer.watched == events) return;
-  epoll_event wanted{.events = events, .data = {.ptr = &peer}};
-  const int change = peer.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  network::checked(epoll_ctl(epoll_, change, peer.fd, &wanted), "epoll_ctl");
-  peer.watched = events;
-}
-
-void load::fail(slot& peer, std::string_view why) {
+void load::fail(slot& peer, std::string_view reason) {
   ++wrong_;
-  if (mistake_.empty()) mistake_ = why;
+  if (mistake_.empty()) mistake_ = reason;
   close(peer.fd);
   peer.fd = -1;
 }
@@ -158,11 +143,11 @@ void load::flush(slot& peer) {
     if (sent < 0) {
       if (errno != EAGAIN && errno != EINTR)
         return fail(peer, "a connection that cannot be written");
-      return watch(peer, EPOLLIN | EPOLLOUT);
+      return poll_.watch(peer, EPOLLIN | EPOLLOUT);
     }
     output->erase(0, static_cast<std::size_t>(sent));
   }
-  watch(peer, EPOLLIN);
+  poll_.watch(peer, EPOLLIN);
 }
 
 void load::receive(slot& peer) {
@@ -181,18 +166,8 @@ void load::receive(slot& peer) {
   flush(peer);
 }
 
-// Handles the events that come within a moment.
 void load::turn() {
-  std::array<epoll_event, 512> events;
-  const int ready =
-      epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), longest_wait_ms);
-  for (int i = 0; i < ready; ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    slot& peer = *static_cast<slot*>(event.data.ptr);
-    if ((event.events & EPOLLOUT) != 0 && peer.fd >= 0) flush(peer);
-    const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
-    if (readable && peer.fd >= 0) receive(peer);
-  }
+  poll_.turn<slot>([this](slot& peer) { flush(peer); }, [this](slot& peer) { receive(peer); });
 }
 
 }  // namespace lab::http2

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <lab/harness/contender.hpp>
+#include <lab/harness/network/socket_poll.hpp>
 #include <lab/harness/timing.hpp>
 
 #include <cstddef>
@@ -19,11 +20,11 @@ namespace lab::http2 {
 struct load_plan {
   std::uint16_t port = 0;
   std::size_t connections = 1;
-  std::size_t in_flight = 1;  ///< streams of a connection
+  std::size_t in_flight = 1;  ///< requests of a connection at a time
   std::string target = "/plain";
-  std::string sent_body;         ///< of a POST; empty: a GET
-  std::string expected_body;     ///< of the response
-  fault sabotage = fault::none;  ///< of the first request
+  std::string sent_body;         ///< the body of each request, a POST; empty: a GET
+  std::string expected_body;     ///< the body of each response
+  fault sabotage = fault::none;  ///< a fault of the first request
 };
 
 /// The connections of a load, from the preface to the last PING.
@@ -62,14 +63,13 @@ class load {
   void request(slot& peer, std::size_t count);
   void flush(slot& peer);
   void receive(slot& peer);
-  void watch(slot& peer, std::uint32_t events);
-  void fail(slot& peer, std::string_view why);
+  void fail(slot& peer, std::string_view reason);
   void turn();
   template <class Done>
   void await(Done done, std::string_view otherwise);
 
   load_plan plan_;
-  int epoll_;
+  network::socket_poll poll_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::unique_ptr<char[]> buffer_;
   std::uint64_t received_bytes_ = 0;

@@ -40,11 +40,13 @@ enum setting : unsigned {
 };
 
 constexpr std::string_view preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr std::uint32_t stream_window = 1U << 24U;      // of responses
-constexpr std::uint32_t connection_window = 1U << 30U;  // of all responses
+// The bytes of one response, and of all, that the server may send before a WINDOW_UPDATE.
+constexpr std::uint32_t stream_window = 1U << 24U;
+constexpr std::uint32_t connection_window = 1U << 30U;
 constexpr std::uint32_t first_window = 65'535;
-constexpr std::size_t most_output_bytes = std::size_t{1} << 17;  // with bodies
-constexpr std::size_t longest_fields = std::size_t{1} << 16;
+// While the output holds this much, no bodies are added to it.
+constexpr std::size_t max_output_bytes = std::size_t{1} << 17;
+constexpr std::size_t max_field_bytes = std::size_t{1} << 16;
 
 void append_number(std::string& text, std::uint64_t number, std::size_t bytes) {
   for (std::size_t i = bytes; i-- > 0;) text += static_cast<char>((number >> (8 * i)) & 0xFFU);
@@ -59,7 +61,8 @@ std::uint32_t number_at(std::string_view text, std::size_t begin, std::size_t by
 }
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
-  const auto bytes = [](std::string_view text) {  // nghttp2 does not change them
+  // nghttp2 does not change the texts, although its type is not const.
+  const auto bytes = [](std::string_view text) {
     return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
   };
   return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
@@ -94,8 +97,8 @@ session::session(exchange_plan plan) : plan_(std::move(plan)) {
 
 session::~session() = default;
 
-void session::fail(std::string_view why) {
-  if (mistake_.empty()) mistake_ = why;
+void session::fail(std::string_view reason) {
+  if (mistake_.empty()) mistake_ = reason;
 }
 
 void session::append_frame(unsigned type, unsigned flags, std::uint32_t id,
@@ -193,7 +196,7 @@ void session::append_bodies() {
   bool has_sent = true;
   while (has_sent && connection_window_ > 0) {
     has_sent = false;
-    for (std::size_t i = 0; i < senders_.size() && output_.size() < most_output_bytes;) {
+    for (std::size_t i = 0; i < senders_.size() && output_.size() < max_output_bytes;) {
       stream& sending = streams_.at(senders_[i]);
       has_sent = append_body(senders_[i], sending) || has_sent;
       if (sending.sent == plan_.sent_body.size()) {
@@ -202,12 +205,12 @@ void session::append_bodies() {
         ++i;
       }
     }
-    if (output_.size() >= most_output_bytes) return;
+    if (output_.size() >= max_output_bytes) return;
   }
 }
 
 std::string& session::output() {
-  if (!senders_.empty() && output_.size() < most_output_bytes / 2) append_bodies();
+  if (!senders_.empty() && output_.size() < max_output_bytes / 2) append_bodies();
   return output_;
 }
 
@@ -285,7 +288,7 @@ void session::take_frame() {
       [[fallthrough]];
     case type_continuation:
       fields_ += payload_;
-      if (fields_.size() > longest_fields) return fail("fields of 64 KiB");
+      if (fields_.size() > max_field_bytes) return fail("fields of 64 KiB");
       if ((flags_ & flag_end_headers) != 0) take_fields();
       return;
     case type_settings: return take_settings();
@@ -352,7 +355,7 @@ void session::take_settings() {
     switch (number_at(payload_, begin, 2)) {
       case setting_header_table_size:
         nghttp2_hd_deflate_change_table_size(deflater_.get(), value);
-        requests_ = 0;  // so that fields are coded again
+        requests_ = 0;  // the fields of the next requests are coded for the new table
         break;
       case setting_max_streams: max_streams_ = value; break;
       case setting_initial_window:

@@ -24,8 +24,8 @@ namespace lab::http2 {
 struct exchange_plan {
   std::string authority;
   std::string target = "/plain";
-  std::string_view sent_body;      ///< of a POST; empty: a GET
-  std::string_view expected_body;  ///< of the response
+  std::string_view sent_body;      ///< the body of each request, a POST; empty: a GET
+  std::string_view expected_body;  ///< the body of each response
 };
 
 /// One connection. All bytes to send are in output().
@@ -72,7 +72,7 @@ class session {
     bool is_held = false;
     std::size_t received = 0;  // bytes of the response's body
     std::size_t sent = 0;      // bytes of the request's body
-    std::int64_t window = 0;   // bytes of it that may be sent
+    std::int64_t window = 0;   // bytes of the request's body that may be sent
   };
 
   struct deflater_end {
@@ -97,13 +97,13 @@ class session {
   void take_settings();
   void take_window_update();
   void end_response();
-  void fail(std::string_view why);
+  void fail(std::string_view reason);
 
   exchange_plan plan_;
   std::unique_ptr<nghttp2_hd_deflater, deflater_end> deflater_;
   std::unique_ptr<nghttp2_hd_inflater, inflater_end> inflater_;
   std::string output_;
-  std::string repeated_fields_;  // of every request but the first one
+  std::string repeated_fields_;  // the coded fields of every request but the first one
   std::uint32_t requests_ = 0;
   std::uint32_t next_id_ = 1;
   std::unordered_map<std::uint32_t, stream> streams_;
@@ -115,22 +115,22 @@ class session {
   std::int64_t initial_window_ = 65'535;
   std::int64_t connection_window_ = 65'535;
   std::size_t frame_bytes_ = 16'384;
-  std::uint32_t taken_bytes_ = 0;  // of DATA, since the last WINDOW_UPDATE
+  std::uint32_t taken_bytes_ = 0;  // bytes of DATA frames since the last WINDOW_UPDATE
 
   std::array<char, 9> header_{};
   std::size_t header_size_ = 0;
   bool in_payload_ = false;
-  std::size_t left_ = 0;  // bytes of the payload that have not come
+  std::size_t left_ = 0;  // bytes of the present frame that have not come
   std::uint32_t id_ = 0;
   unsigned type_ = 0;
   unsigned flags_ = 0;
-  std::string payload_;  // of all frames but unpadded DATA
-  std::string fields_;   // of HEADERS and CONTINUATION
+  std::string payload_;  // the present frame, unless it is DATA without padding
+  std::string fields_;   // the bytes of HEADERS and its CONTINUATION frames
   bool ends_with_fields_ = false;
   std::size_t dates_ = 0;
   std::size_t statuses_ = 0;
 
-  std::size_t complete_ = 0;  // responses of the present call of receive()
+  std::size_t complete_ = 0;  // responses that the present call of receive() has completed
   std::string mistake_;
 };
 

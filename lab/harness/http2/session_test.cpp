@@ -45,8 +45,8 @@ std::string response(std::size_t id, std::string_view body) {
   return frame(1, 4, id, good_fields) + frame(0, 1, id, body);
 }
 
-session make_session(std::string_view sent = {}) {
-  return session({.authority = "localhost", .sent_body = sent, .expected_body = "hello"});
+session make_session(std::string_view body = {}) {
+  return session({.authority = "localhost", .sent_body = body, .expected_body = "hello"});
 }
 
 // A server by nghttp2, which counts the requests and the bytes of their bodies.
@@ -55,8 +55,8 @@ struct counting_server {
     nghttp2_session_callbacks* callbacks = nullptr;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_frame_recv_callback(
-        callbacks, [](nghttp2_session*, const nghttp2_frame* received, void* self) {
-          if (received->hd.type == NGHTTP2_HEADERS) ++static_cast<counting_server*>(self)->requests;
+        callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+          if (frame->hd.type == NGHTTP2_HEADERS) ++static_cast<counting_server*>(self)->requests;
           return 0;
         });
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
@@ -135,8 +135,8 @@ TEST(LabHttp2Session, ASettingOfTheServerIsHeeded) {
   EXPECT_EQ(client.max_streams(), 7U);
 }
 
-std::string mistake_of(std::string_view bytes, std::string_view sent = {}) {
-  auto client = make_session(sent);
+std::string mistake_of(std::string_view bytes, std::string_view body = {}) {
+  auto client = make_session(body);
   client.request();
   client.receive(bytes);
   return client.mistake();

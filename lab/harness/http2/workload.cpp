@@ -7,7 +7,6 @@
 #include <lab/harness/network/closed_load.hpp>
 #include <lab/harness/timing.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -38,13 +37,6 @@ load_plan plan_of(const cell_parameters& cell, std::uint16_t port, fault sabotag
   return plan;
 }
 
-// The growth of the server's memory, for each of `count` things. It is counted in pages.
-double growth(const network::usage& before, const network::usage& after, std::uint32_t count) {
-  constexpr std::uint64_t page = 4096;
-  const std::uint64_t least = before.memory_bytes + page;
-  return static_cast<double>(std::max(after.memory_bytes, least) - before.memory_bytes) / count;
-}
-
 // The memory of idle connections and open streams, in connections of their own.
 void measure_memory(network::server_process& server, const harness_options& harness,
                     bool holds_streams, report& result) {
@@ -61,12 +53,13 @@ void measure_memory(network::server_process& server, const harness_options& harn
   clients.hold(idle_connections);
   const network::usage idle = server.used();
   const double factor = 1 + harness.handicap / 100;
-  result.metric("bytes_per_connection", growth(before, idle, idle_connections) * factor);
+  result.metric("bytes_per_connection",
+                network::memory_of_each(before, idle, idle_connections) * factor);
   if (holds_streams) {
     clients.hold_streams(held_streams);
     const network::usage after = server.used();
     result.metric("bytes_per_stream",
-                  growth(idle, after, idle_connections * held_streams) * factor);
+                  network::memory_of_each(idle, after, idle_connections * held_streams) * factor);
   }
   if (!clients.mistake().empty()) result.fail(clients.mistake());
 }

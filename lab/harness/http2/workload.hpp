@@ -74,16 +74,16 @@ struct workload {
   [[noreturn]] static void serve(const char* const* argv) {
     network::server_side side(argv);
     const int listener = side.listen();
-    static const http::site served = make_documents();
+    static const http::site documents = make_documents();
     if constexpr (other_program<Contender>) {
       const std::uint16_t port = network::port_of(listener);
       close(listener);
-      const pid_t program = Contender::start(port, served);
+      const pid_t program = Contender::start(port, documents);
       side.serve([program](network::usage& now) { now = used_by(program); });
     } else {
       network::set_non_blocking(listener);
       network::disable_delay(listener);  // connections inherit it
-      std::thread([listener] { Contender::serve(listener, served); }).detach();
+      std::thread([listener] { Contender::serve(listener, documents); }).detach();
       side.serve([](network::usage&) {});
     }
   }

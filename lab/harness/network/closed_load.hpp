@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that the loads of the HTTP and the TLS experiments share: waiting while there is
-// progress, and the costs of the measured time.
+// The parts that the loads of HTTP, WebSocket and TLS share: waiting while there is progress, the
+// costs of the measured time, and the memory of connections.
 #pragma once
 
 #include <lab/harness/contender.hpp>
 #include <lab/harness/network/server_process.hpp>
 #include <lab/harness/timing.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +25,15 @@ void turn_until(Turn turn, Progress progress, Done done) {
     turn();
     if (progress() != before) progressed = clock::now();
   }
+}
+
+/// Returns the memory of the server, in bytes, for each of `count` things that were added between
+/// two measurements. Memory is counted in pages: growth of less than one page counts as one.
+inline double memory_of_each(const usage& before, const usage& after, std::size_t count) {
+  constexpr std::uint64_t page = 4096;
+  const std::uint64_t least = before.memory_bytes + page;
+  const std::uint64_t growth = std::max(after.memory_bytes, least) - before.memory_bytes;
+  return static_cast<double>(growth) / static_cast<double>(count);
 }
 
 /// The costs of the answers that came in the measured time.

@@ -6,7 +6,6 @@
 #include <lab/harness/timing.hpp>
 #include <lab/harness/tls/load.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -32,11 +31,9 @@ void measure_idle(const cell_parameters& cell, network::server_process& server, 
   const network::usage before = server.used();
   clients.hold(cell.idle_connections);
   const network::usage after = server.used();
-  // Memory is counted in pages, so less than a page is invisible.
-  const std::uint64_t more =
-      std::max(after.memory_bytes, before.memory_bytes + 4096) - before.memory_bytes;
-  result.metric("bytes_per_connection",
-                static_cast<double>(more) / cell.idle_connections * (1 + harness.handicap / 100));
+  result.metric(
+      "bytes_per_connection",
+      network::memory_of_each(before, after, cell.idle_connections) * (1 + harness.handicap / 100));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr std::string_view key = "dGhlIHNhbXBsZSBub25jZQ==";
 constexpr std::string_view accept_value = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 constexpr std::string_view mask = "\x37\xFA\x21\x3D";
-constexpr std::string_view sync_end{"\x00\x00\xFF\xFF", 4};  // which RFC 7692 leaves out
+constexpr std::string_view sync_end{"\x00\x00\xFF\xFF", 4};  // bytes that RFC 7692 leaves out
 constexpr int raw_window = -15;
 
 constexpr unsigned char final_bit = 0x80;

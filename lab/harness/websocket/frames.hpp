@@ -74,10 +74,10 @@ class frame_reader {
   std::array<char, 10> header_{};
   std::size_t header_size_ = 0;
   std::uint64_t left_ = 0;    // bytes of the frame's payload that have not come
-  std::size_t compared_ = 0;  // bytes of the message
-  std::size_t complete_ = 0;  // messages of the present read
+  std::size_t compared_ = 0;  // bytes of the message that were compared
+  std::size_t complete_ = 0;  // messages that the present call of read() has completed
   std::string packed_;        // the compressed bytes of the message
-  std::string last_packed_;   // of the last message that was right
+  std::string last_packed_;   // the compressed bytes of the last message that was right
   std::string control_;       // the payload of a control frame
   std::string pongs_;
   std::string mistake_;

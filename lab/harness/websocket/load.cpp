@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -18,21 +17,20 @@ namespace lab::websocket {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
-constexpr std::size_t most_repeated_bytes = std::size_t{1} << 16;
-constexpr std::size_t longest_head = 8192;
+constexpr std::size_t max_repeated_bytes = std::size_t{1} << 16;
+constexpr std::size_t max_head_bytes = 8192;
 constexpr std::size_t idle_message_bytes = 16;
-constexpr int longest_wait_ms = 100;
 
 }  // namespace
 
-struct load::slot {
+struct load::slot : network::polled_socket {
   slot(role purpose, std::string expected, bool is_packed, std::size_t in_flight)
       : kind(purpose), message(std::move(expected)), frames(message, is_packed) {
     if (kind == role::subscriber) return;
     const std::string frame = client_frame(is_packed ? packed(message) : message, is_packed);
     frame_bytes = frame.size();
     const std::size_t count =
-        std::clamp<std::size_t>(most_repeated_bytes / frame_bytes, 1, in_flight);
+        std::clamp<std::size_t>(max_repeated_bytes / frame_bytes, 1, in_flight);
     for (std::size_t i = 0; i < count; ++i) repeated += frame;
   }
 
@@ -41,24 +39,21 @@ struct load::slot {
   bool may_be_ended() const { return frames.has_close() && frames.is_between(); }
 
   role kind;
-  int fd = -1;
-  std::uint32_t watched = 0;
   std::string message;
   frame_reader frames;
-  std::string head;       // of the upgrade
-  bool is_open = false;   // as a WebSocket
-  std::string first_out;  // is sent before the frames: the upgrade, pongs, the Close frame
+  std::string head;       // the head of the response to the upgrade
+  bool is_open = false;   // whether the upgrade has succeeded
+  std::string first_out;  // bytes to send before the messages: the upgrade, pongs, Close
   std::string repeated;   // the frame, several times
   std::size_t frame_bytes = 0;
-  std::size_t sent_bytes = 0;  // of `repeated`
-  std::size_t to_send = 0;     // bytes of frames
-  std::uint64_t received = 0;  // messages
+  std::size_t sent_bytes = 0;  // bytes of `repeated` that were sent
+  std::size_t to_send = 0;     // bytes of messages that must still be sent
+  std::uint64_t received = 0;  // messages that a subscriber has got
   std::size_t outstanding = 0;
 };
 
 load::load(load_plan plan)
     : plan_(plan),
-      epoll_(network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       buffer_(std::make_unique_for_overwrite<char[]>(buffer_bytes)),
       awaiting_(plan.in_flight, 0) {
   open(plan_.connections, role::echo);
@@ -71,7 +66,6 @@ load::~load() {
   for (const auto& each : slots_) {
     if (each->fd >= 0) close(each->fd);
   }
-  close(epoll_);
 }
 
 void load::open(std::size_t count, role purpose) {
@@ -151,23 +145,15 @@ void load::finish() {
   }
 }
 
-void load::watch(slot& peer, std::uint32_t events) {
-  if (peer.watched == events) return;
-  epoll_event wanted{.events = events, .data = {.ptr = &peer}};
-  const int change = peer.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  network::checked(epoll_ctl(epoll_, change, peer.fd, &wanted), "epoll_ctl");
-  peer.watched = events;
-}
-
 void load::close_slot(slot& peer) {
   close(peer.fd);
   peer.fd = -1;
   --open_;
 }
 
-void load::fail(slot& peer, std::string_view why) {
+void load::fail(slot& peer, std::string_view reason) {
   ++wrong_;
-  if (mistake_.empty()) mistake_ = why;
+  if (mistake_.empty()) mistake_ = reason;
   close_slot(peer);
 }
 
@@ -210,7 +196,7 @@ void load::flush(slot& peer) {
     if (sent < 0) {
       if (errno != EAGAIN && errno != EINTR)
         return fail(peer, "a connection that cannot be written");
-      return watch(peer, EPOLLIN | EPOLLOUT);
+      return poll_.watch(peer, EPOLLIN | EPOLLOUT);
     }
     if (sends_first) {
       peer.first_out.erase(0, static_cast<std::size_t>(sent));
@@ -219,7 +205,7 @@ void load::flush(slot& peer) {
       peer.sent_bytes = (peer.sent_bytes + static_cast<std::size_t>(sent)) % peer.repeated.size();
     }
   }
-  watch(peer, EPOLLIN);
+  poll_.watch(peer, EPOLLIN);
 }
 
 // Takes the head of the response to the upgrade, and returns the bytes after it.
@@ -229,7 +215,7 @@ std::string_view load::take_upgrade(slot& peer, std::string_view data) {
   peer.head += data;
   const std::size_t end = peer.head.find(head_end);
   if (end == std::string::npos) {
-    if (peer.head.size() > longest_head) fail(peer, "a head of 8 KiB");
+    if (peer.head.size() > max_head_bytes) fail(peer, "a head of 8 KiB");
     return {};
   }
   const std::size_t head_bytes = end + head_end.size();
@@ -284,18 +270,8 @@ void load::receive(slot& peer) {
   if (errno != EAGAIN && errno != EINTR) fail(peer, "a connection that is reset");
 }
 
-// Handles the events that come within a moment.
 void load::turn() {
-  std::array<epoll_event, 512> events;
-  const int ready =
-      epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), longest_wait_ms);
-  for (int i = 0; i < ready; ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    slot& peer = *static_cast<slot*>(event.data.ptr);
-    if ((event.events & EPOLLOUT) != 0 && peer.fd >= 0) flush(peer);
-    const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
-    if (readable && peer.fd >= 0) receive(peer);
-  }
+  poll_.turn<slot>([this](slot& peer) { flush(peer); }, [this](slot& peer) { receive(peer); });
 }
 
 }  // namespace lab::websocket

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <lab/harness/contender.hpp>
+#include <lab/harness/network/socket_poll.hpp>
 #include <lab/harness/timing.hpp>
 
 #include <cstddef>
@@ -20,12 +21,12 @@ namespace lab::websocket {
 /// own sends them, and all subscribers get them.
 struct load_plan {
   std::uint16_t port = 0;
-  std::size_t connections = 0;  ///< that get echoes
+  std::size_t connections = 0;  ///< connections that get echoes
   std::size_t subscribers = 0;
   std::size_t in_flight = 1;  ///< messages of a connection, or published ones
   std::size_t message_bytes = 16;
-  bool is_packed = false;        ///< by permessage-deflate
-  fault sabotage = fault::none;  ///< of the first message
+  bool is_packed = false;        ///< whether permessage-deflate compresses the messages
+  fault sabotage = fault::none;  ///< a fault of the first message
 };
 
 /// The WebSockets of a load, from the upgrade to the Close frames.
@@ -71,20 +72,20 @@ class load {
   void take_messages(slot& peer, std::size_t count);
   void ended(slot& peer);
   void close_slot(slot& peer);
-  void watch(slot& peer, std::uint32_t events);
-  void fail(slot& peer, std::string_view why);
+  void fail(slot& peer, std::string_view reason);
   void turn();
   template <class Done>
   void await(Done done);
 
   load_plan plan_;
-  int epoll_;
+  network::socket_poll poll_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::unique_ptr<char[]> buffer_;
   std::size_t connected_ = 0;
   std::size_t upgraded_ = 0;
   std::size_t open_ = 0;
-  std::vector<std::size_t> awaiting_;  // by message, modulo in_flight: subscribers without it
+  // For each message in flight, the number of subscribers that have not got it.
+  std::vector<std::size_t> awaiting_;
   std::uint64_t published_ = 0;
   std::uint64_t delivered_ = 0;  // published messages that all subscribers have got
   std::uint64_t requested_ = 0;

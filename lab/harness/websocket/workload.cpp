@@ -7,7 +7,6 @@
 #include <lab/harness/timing.hpp>
 #include <lab/harness/websocket/load.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <string_view>
 
@@ -38,11 +37,8 @@ void measure_idle(network::server_process& server, load& clients, const harness_
   const network::usage before = server.used();
   clients.hold(idle_connections);
   const network::usage after = server.used();
-  // Memory is counted in pages, so less than a page is invisible.
-  const std::uint64_t more =
-      std::max(after.memory_bytes, before.memory_bytes + 4096) - before.memory_bytes;
-  result.metric("bytes_per_connection",
-                static_cast<double>(more) / idle_connections * (1 + harness.handicap / 100));
+  result.metric("bytes_per_connection", network::memory_of_each(before, after, idle_connections) *
+                                            (1 + harness.handicap / 100));
 }
 
 }  // namespace
