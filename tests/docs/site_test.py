@@ -173,7 +173,7 @@ class Declarations(unittest.TestCase):
         limits = tables.classes["gyre::thing_limits"]
         rows = {row.path: row for row in tables.rows(limits, "")}
         self.assertEqual(
-            [(path, row.search) for path, row in rows.items()],
+            [(path, row.plain_default) for path, row in rows.items()],
             [
                 (".bytes", "4 KiB"),
                 (".wait", "30 s"),
@@ -188,7 +188,7 @@ class Declarations(unittest.TestCase):
     def test_a_default_of_an_outer_structure_replaces_that_of_the_inner_one(self) -> None:
         tables = options.Options(self.model, markup.Markup(self.symbols))
         outer = tables.classes["gyre::thing_options"]
-        rows = {row.path: row.search for row in tables.rows(outer, "", expands=True)}
+        rows = {row.path: row.plain_default for row in tables.rows(outer, "", expands=True)}
         self.assertEqual(rows[".limits.bytes"], "1")
         self.assertEqual(rows[".limits.wait"], "30 s")
         self.assertEqual(rows[".name"], '"thing"')

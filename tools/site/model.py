@@ -239,7 +239,6 @@ class Reader:
         if kind == "concept":
             initializer = text_of(element.find("initializer"))
             declaration.initializer = tidy(re.sub(r"^.*?\bconcept\s+[\w:]+\s*=", "", initializer))
-            declaration.template = template_of(element)
             return [declaration]
         self.fill(declaration, element)
         return [declaration]

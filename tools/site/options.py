@@ -31,7 +31,18 @@ class Row:
     default: str
     meaning: str
     option: Declaration
-    search: str  # the default as plain text
+    plain_default: str
+
+
+def code_of(initializer: str) -> str:
+    return initializer.strip().removeprefix("=").strip()
+
+
+def default_cell(text: str | None, initializer: str) -> str:
+    """The HTML of a default: its text, or the code where no text says it."""
+    if text is not None:
+        return escape(text)
+    return f"<code>{escape(code_of(initializer), quote=False)}</code>"
 
 
 class Options:
@@ -86,9 +97,8 @@ class Options:
                 yield Row(shown, f"see {default}", meaning, option, f"see {inner.name}")
                 continue
             text = self.spoken(initializer, option, structure)
-            code = escape(initializer.strip().removeprefix("=").strip(), quote=False)
-            default = escape(text) if text is not None else f"<code>{code}</code>"
-            yield Row(shown, default, meaning, option, text if text is not None else code)
+            plain = text if text is not None else code_of(initializer)
+            yield Row(shown, default_cell(text, initializer), meaning, option, plain)
 
     def spoken(self, initializer: str, option: Declaration, structure: Declaration) -> str | None:
         meaning = option.comment + " " + (structure.comment if "rate" not in option.name else "")
@@ -134,11 +144,7 @@ class Options:
             if not re.match(r"max_|min_|default_|\w+_limit$|longest_|largest_", each.name):
                 continue
             value = spoken(each.initializer, each.type, each.comment)
-            shown = (
-                escape(value)
-                if value is not None
-                else (f"<code>{escape(each.initializer.strip().removeprefix('=').strip())}</code>")
-            )
+            shown = default_cell(value, each.initializer)
             name = each.qualified.removeprefix("gyre::")
             symbol = self.symbols.by_name[each.qualified]
             meaning = self.markup.comment(markdown_of(each.comment), each.scope, root)
@@ -157,11 +163,7 @@ class Options:
                 if not parameter.default or not COUNTED.search(parameter.type):
                     continue
                 value = spoken(parameter.default, parameter.type, each.comment)
-                shown = (
-                    escape(value)
-                    if value is not None
-                    else (f"<code>{escape(parameter.default)}</code>")
-                )
+                shown = default_cell(value, parameter.default)
                 name = f"{each.qualified.removeprefix('gyre::')}()"
                 url = self.symbols.by_name[each.qualified].url
                 rows.append(
