@@ -8,16 +8,14 @@
 #include <gyre/trace/detail/text_report.hpp>
 #include <gyre/trace/dump.hpp>
 #include <gyre/trace/span.hpp>
+#include <tests/support/small_elf_file.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <elf.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,14 +61,14 @@ snapshot with_one_thread(std::vector<timed_event> events) {
   return taken;
 }
 
-std::string text_of(const snapshot& taken) {
+std::string text_of(const snapshot& records) {
   trace::detail::function_names names;
-  return trace::detail::report_as_text(taken, 5ms, names);
+  return trace::detail::report_as_text(records, 5ms, names);
 }
 
-std::string json_of(const snapshot& taken) {
+std::string json_of(const snapshot& records) {
   trace::detail::function_names names;
-  return trace::detail::report_as_json(taken, names);
+  return trace::detail::report_as_json(records, names);
 }
 
 TEST(DumpText, NamesTheHandlerThatHeldAThread) {
@@ -254,37 +252,8 @@ TEST(FunctionNames, FindNothingOutsideOfCode) {
   EXPECT_EQ(names.find(~std::uint64_t{0}).function, "");
 }
 
-// A file with one section of symbols and one of texts, whose only function is at 0x1000.
-std::vector<std::byte> small_image() {
-  struct {
-    Elf64_Ehdr header{};
-    Elf64_Shdr sections[2]{};
-    Elf64_Sym symbol{};
-    char texts[8] = "\0inner";
-  } image;
-  std::memcpy(image.header.e_ident, ELFMAG, SELFMAG);
-  image.header.e_ident[EI_CLASS] = ELFCLASS64;
-  image.header.e_shoff = sizeof(Elf64_Ehdr);
-  image.header.e_shentsize = sizeof(Elf64_Shdr);
-  image.header.e_shnum = 2;
-  image.sections[0].sh_type = SHT_SYMTAB;
-  image.sections[0].sh_link = 1;
-  image.sections[0].sh_offset = offsetof(decltype(image), symbol);
-  image.sections[0].sh_size = sizeof(Elf64_Sym);
-  image.sections[1].sh_type = SHT_STRTAB;
-  image.sections[1].sh_offset = offsetof(decltype(image), texts);
-  image.sections[1].sh_size = sizeof(image.texts);
-  image.symbol.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
-  image.symbol.st_name = 1;
-  image.symbol.st_value = 0x1000;
-  image.symbol.st_size = 16;
-  std::vector<std::byte> bytes(sizeof(image));
-  std::memcpy(bytes.data(), &image, sizeof(image));
-  return bytes;
-}
-
 TEST(FunctionNames, ReadsTheSymbolTable) {
-  const std::vector<std::byte> image = small_image();
+  const std::vector<std::byte> image = gyre::test::small_elf_file();
   EXPECT_EQ(trace::detail::find_symbol(image, 0x1000), "inner");
   EXPECT_EQ(trace::detail::find_symbol(image, 0x100f), "inner");
   EXPECT_EQ(trace::detail::find_symbol(image, 0x1010), "");
@@ -292,7 +261,7 @@ TEST(FunctionNames, ReadsTheSymbolTable) {
 }
 
 TEST(FunctionNames, SurvivesFilesThatAreCutOrChanged) {
-  const std::vector<std::byte> image = small_image();
+  const std::vector<std::byte> image = gyre::test::small_elf_file();
   for (std::size_t size = 0; size < image.size(); ++size) {
     const std::vector<std::byte> cut(image.begin(), image.begin() + static_cast<long>(size));
     static_cast<void>(trace::detail::find_symbol(cut, 0x1000));

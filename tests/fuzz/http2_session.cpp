@@ -5,6 +5,7 @@
 
 #include <gyre/http/http2_test_support.hpp>
 #include <tests/fuzz/fuzz.hpp>
+#include <tests/fuzz/http2_frames.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -18,29 +19,13 @@ namespace {
 
 using namespace gyre::http::test;
 using gyre::fuzz::decisions;
+using gyre::fuzz::http2_body;
 using gyre::fuzz::require;
 using gyre::http::http2_options;
 using gyre::http::detail::header_block;
-using gyre::http::detail::http2_body_source;
 using gyre::http::detail::http2_error;
 using gyre::http::detail::http2_event;
 using gyre::http::detail::http2_session;
-
-/// Bytes that do not end before they are asked for the tenth time.
-class fuzz_body final : public http2_body_source {
- public:
-  offer offer_bytes(std::size_t max_size) noexcept override {
-    return {.size = std::min<std::size_t>(max_size, 1000), .is_last = ++count_ > 10};
-  }
-  bool take_bytes(gyre::io::buffer& output, std::size_t size) override {
-    output.append(std::string(size, 'x'));
-    return true;
-  }
-  const header_block* trailers() const noexcept override { return nullptr; }
-
- private:
-  int count_ = 0;
-};
 
 void serve(std::string_view bytes, std::size_t piece, std::size_t choice) {
   http2_options options;
@@ -50,7 +35,7 @@ void serve(std::string_view bytes, std::size_t piece, std::size_t choice) {
   options.connection_window = 70'000;
   const gyre::steady_time time{std::chrono::hours{1000}};
   http2_session session(options, {.start_line = 500, .fields = 1000, .field_count = 10});
-  fuzz_body body;
+  http2_body body;
   header_block ok;
   ok.add(":status", "200");
   std::set<std::int32_t> open;
@@ -104,33 +89,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string bytes;
   if (choose.below(10) != 0) bytes = client_hello();
   std::uint32_t next_stream = 1;
-  const auto bits = [&] { return static_cast<std::uint8_t>(choose.byte()); };
   while (!choose.empty() && bytes.size() < 20'000) {
     const std::uint32_t stream = choose.below(4) == 0
                                      ? static_cast<std::uint32_t>(choose.below(next_stream + 3U))
                                      : next_stream;
-    // Mostly END_STREAM and END_HEADERS, sometimes all flags.
-    const auto flags = static_cast<std::uint8_t>(bits() & (choose.below(4) == 0 ? 0xffU : 5U));
-    switch (choose.below(10)) {
-      case 0:
-      case 1:
-        bytes += request_frame(stream, "POST", "/a", flags & end_stream,
-                               {{"cookie", "a"}, {"x", std::string(choose.below(200), 'y')}});
-        next_stream += 2;
-        break;
-      case 2:
-        bytes += frame(data_frame, flags, stream, std::string(choose.below(3000), 'd'));
-        break;
-      case 3:
-        bytes += window_update(choose.flip() ? 0 : stream,
-                               static_cast<std::uint32_t>(choose.below(60'000)));
-        break;
-      case 4: bytes += frame(reset_frame, 0, stream, big_endian(8)); break;
-      case 5: bytes += frame(settings_frame, flags & ack, 0, choose.text(12)); break;
-      case 6: bytes += frame(headers_frame, flags, stream, choose.text(60)); break;
-      case 7: bytes += frame(continuation_frame, flags, stream, choose.text(60)); break;
-      case 8: bytes += frame(bits() % 13, flags, stream, choose.text(20)); break;
-      default: bytes += choose.text(30); break;
+    const std::uint8_t flags = gyre::fuzz::make_flags(choose);
+    const std::size_t kind = choose.below(10);
+    if (kind < 2) {
+      bytes += request_frame(stream, "POST", "/a", flags & end_stream,
+                             {{"cookie", "a"}, {"x", std::string(choose.below(200), 'y')}});
+      next_stream += 2;
+    } else {
+      bytes += gyre::fuzz::make_frame(choose, kind - 2, stream, flags, 8);
     }
   }
   serve(bytes, bytes.size() + 1, 0);
