@@ -50,6 +50,40 @@ using testing::StartsWith;
 
 gyre::net::endpoint any_port() { return {gyre::net::ip_address::loopback_v4(), 0}; }
 
+/// A server with one connection, on which it has received "hello".
+class greeted_server {
+ public:
+  greeted_server() {
+    server.on_message([this](gyre::net::tcp_connection&, gyre::io::input& input) {
+      input.consume_all();
+      received_.count_down();
+    });
+    server.start();
+    client_.emplace(gyre::sync_wait(loop_, greet()));
+    received_.wait();
+  }
+  gyre::net::endpoint client() const { return client_->local_endpoint(); }
+
+ private:
+  task<gyre::net::tcp_stream> greet() {
+    auto connecting = gyre::net::connect(server.local_endpoint());
+    gyre::net::tcp_stream stream = co_await std::move(connecting);
+    auto writing = stream.write_all("hello");
+    co_await std::move(writing);
+    co_return stream;
+  }
+
+  std::latch received_{1};
+  gyre::loop_thread thread_;
+  gyre::loop loop_;
+
+ public:
+  gyre::net::tcp_server server{thread_, any_port()};
+
+ private:
+  std::optional<gyre::net::tcp_stream> client_;
+};
+
 // Sends a GET request on a connection of its own, and returns the whole response.
 template <class Stream>
 task<std::string> ask(task<Stream> connecting, std::string path, std::string fields) {
@@ -92,25 +126,26 @@ class HttpInspector : public testing::Test {
 
 TEST_F(HttpInspector, ServesTheMetricsInTwoFormats) {
   all.make_counter("orders_total", "Orders.").add(3);
-  const gyre::net::endpoint at = begin();
-  const std::string text = get(at, "/metrics");
+  const gyre::net::endpoint address = begin();
+  const std::string text = get(address, "/metrics");
   EXPECT_THAT(text, StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(text, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE orders_total counter\norders_total 3\n"));
-  const std::string open = get(
-      at, "/metrics", "Host: localhost\r\nAccept: application/openmetrics-text;version=1.0.0\r\n");
+  const std::string open =
+      get(address, "/metrics",
+          "Host: localhost\r\nAccept: application/openmetrics-text;version=1.0.0\r\n");
   EXPECT_THAT(open, HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0"));
   EXPECT_THAT(open, HasSubstr("# TYPE orders counter\norders_total 3\n"));
   EXPECT_THAT(open, EndsWith("# EOF\n"));
-  EXPECT_THAT(get(at, "/"), EndsWith("/metrics\n/tasks\n/connections\n/trace\n"));
+  EXPECT_THAT(get(address, "/"), EndsWith("/metrics\n/tasks\n/connections\n/trace\n"));
 }
 
 TEST_F(HttpInspector, ChangesNothingAndServesNoOtherHost) {
-  const gyre::net::endpoint at = begin();
-  EXPECT_THAT(get(at, "/metrics", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 421 "));
-  EXPECT_THAT(get(at, "/metrics", "Host: 127.0.0.1:99\r\n"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(get(at, "/none"), StartsWith("HTTP/1.1 404 "));
-  EXPECT_THAT(get(at, "/metrics", "Host: localhost\r\nContent-Length: 1\r\n"),
+  const gyre::net::endpoint address = begin();
+  EXPECT_THAT(get(address, "/metrics", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 421 "));
+  EXPECT_THAT(get(address, "/metrics", "Host: 127.0.0.1:99\r\n"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(get(address, "/none"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(get(address, "/metrics", "Host: localhost\r\nContent-Length: 1\r\n"),
               StartsWith("HTTP/1.1 413 "));
 }
 
@@ -129,9 +164,10 @@ TEST_F(HttpInspector, RefusesUnixSocketsWithoutAPath) {
 TEST_F(HttpInspector, ServesTheHostOfItsOwnAddress) {
   inspector.emplace(all, "127.0.0.5:0");
   inspector->start();
-  const gyre::net::endpoint at = inspector->local_endpoint();
-  EXPECT_THAT(get(at, "/metrics", "Host: " + at.to_string() + "\r\n"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(get(at, "/metrics", "Host: 127.0.0.6\r\n"), StartsWith("HTTP/1.1 421 "));
+  const gyre::net::endpoint address = inspector->local_endpoint();
+  EXPECT_THAT(get(address, "/metrics", "Host: " + address.to_string() + "\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(get(address, "/metrics", "Host: 127.0.0.6\r\n"), StartsWith("HTTP/1.1 421 "));
 
   inspector.emplace(all, "[::ffff:127.0.0.1]:0");
   inspector->start();
@@ -152,111 +188,79 @@ TEST_F(HttpInspector, AUnixSocketIsForItsUserOnly) {
 }
 
 TEST_F(HttpInspector, ShowsTasks) {
-  const gyre::net::endpoint at = begin({.records_tasks = true});
+  const gyre::net::endpoint address = begin({.records_tasks = true});
   gyre::loop loop;
   gyre::manual_reset_event end;
   const auto wait = [](gyre::manual_reset_event& event) -> task<> { co_await event.wait(); };
   gyre::spawn(loop, wait(end), {.name = "a \"patient\" task"});
   loop.poll();
-  EXPECT_THAT(get(at, "/tasks"),
+  EXPECT_THAT(get(address, "/tasks"),
               HasSubstr("\"a \\\"patient\\\" task\" from " + std::string(__FILE__)));
-  const std::string json = get(at, "/tasks", "Host: localhost\r\nAccept: application/json\r\n");
+  const std::string json =
+      get(address, "/tasks", "Host: localhost\r\nAccept: application/json\r\n");
   EXPECT_THAT(json, AllOf(HasSubstr("Content-Type: application/json"),
                           HasSubstr("{\"recorded\":true,\"tasks\":[{"),
                           HasSubstr("\"name\":\"a \\\"patient\\\" task\",\"file\":\""),
                           HasSubstr("\"has_begun\":true}")));
-  EXPECT_THAT(get(at, "/tasks?format=json&limit=0"),
+  EXPECT_THAT(get(address, "/tasks?format=json&limit=0"),
               HasSubstr("{\"recorded\":true,\"tasks\":[]}\n"));
-  EXPECT_THAT(get(at, "/tasks?format=xml"), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(get(at, "/tasks?limit=-1"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(get(address, "/tasks?format=xml"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(get(address, "/tasks?limit=-1"), StartsWith("HTTP/1.1 400 "));
   end.set();
   loop.poll();
   gyre::record_live_tasks(false);
-  EXPECT_THAT(get(at, "/tasks"), HasSubstr("live tasks are not recorded"));
+  EXPECT_THAT(get(address, "/tasks"), HasSubstr("live tasks are not recorded"));
 }
 
 TEST_F(HttpInspector, EscapesNames) {
-  const gyre::net::endpoint at = begin({.records_tasks = true});
+  const gyre::net::endpoint address = begin({.records_tasks = true});
   gyre::loop loop;
   gyre::manual_reset_event end;
   const auto wait = [](gyre::manual_reset_event& event) -> task<> { co_await event.wait(); };
   gyre::spawn(loop, wait(end), {.name = "a\n\\\x1b\xc2\x9b\xff\xc3\xa4"});
   loop.poll();
-  EXPECT_THAT(get(at, "/tasks"), HasSubstr(R"("a\n\\\x1b\xc2\x9b\xff)"
-                                           "\xc3\xa4\" from "));
-  EXPECT_THAT(get(at, "/tasks?format=json"),
+  EXPECT_THAT(get(address, "/tasks"), HasSubstr(R"("a\n\\\x1b\xc2\x9b\xff)"
+                                                "\xc3\xa4\" from "));
+  EXPECT_THAT(get(address, "/tasks?format=json"),
               HasSubstr("\"name\":\"a\\u000a\\\\\\u001b\xc2\x9b\xef\xbf\xbd\xc3\xa4\","));
   end.set();
   loop.poll();
   gyre::record_live_tasks(false);
 
-  std::latch connected(1);
-  gyre::loop_thread thread;
-  gyre::net::tcp_server server(thread, any_port());
-  server.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
-    in.consume(in.size());
-    connected.count_down();
-  });
-  server.start();
-  gyre::loop own;
-  const auto peer = gyre::sync_wait(own, [&]() -> task<gyre::net::tcp_stream> {
-    auto connecting = gyre::net::connect(server.local_endpoint());
-    gyre::net::tcp_stream stream = co_await std::move(connecting);
-    auto writing = stream.write_all("hello");
-    co_await std::move(writing);
-    co_return stream;
-  }());
-  connected.wait();
-  const auto shown = inspector->show_connections("a\nshop\xff", server);
-  EXPECT_THAT(get(at, "/connections"), HasSubstr(R"(a\nshop\xff #1 peer )"));
-  EXPECT_THAT(get(at, "/connections?format=json"),
+  greeted_server greeted;
+  const auto shown = inspector->show_connections("a\nshop\xff", greeted.server);
+  EXPECT_THAT(get(address, "/connections"), HasSubstr(R"(a\nshop\xff #1 peer )"));
+  EXPECT_THAT(get(address, "/connections?format=json"),
               HasSubstr("{\"server\":\"a\\u000ashop\xef\xbf\xbd\",\"id\":1,"));
 }
 
 TEST_F(HttpInspector, ShowsConnections) {
-  const gyre::net::endpoint at = begin();
-  std::latch connected(1);
-  gyre::loop_thread thread;
-  gyre::net::tcp_server server(thread, any_port());
-  server.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
-    in.consume(in.size());
-    connected.count_down();
-  });
-  server.start();
-  gyre::loop own;
-  std::optional<gyre::net::tcp_stream> peer =
-      gyre::sync_wait(own, [&]() -> task<gyre::net::tcp_stream> {
-        auto connecting = gyre::net::connect(server.local_endpoint());
-        gyre::net::tcp_stream stream = co_await std::move(connecting);
-        auto writing = stream.write_all("hello");
-        co_await std::move(writing);
-        co_return stream;
-      }());
-  connected.wait();
-  auto shown = inspector->show_connections("shop", server);
-  const std::string text = get(at, "/connections");
-  EXPECT_THAT(text, HasSubstr("shop #1 peer " + peer->local_endpoint().to_string() +
+  const gyre::net::endpoint address = begin();
+  greeted_server greeted;
+  auto shown = inspector->show_connections("shop", greeted.server);
+  const std::string text = get(address, "/connections");
+  EXPECT_THAT(text, HasSubstr("shop #1 peer " + greeted.client().to_string() +
                               ", received 5 bytes, sent 0 bytes, 0 wait\n"));
   EXPECT_THAT(text, Not(HasSubstr("not all")));
   EXPECT_THAT(
-      get(at, "/connections?format=json"),
+      get(address, "/connections?format=json"),
       HasSubstr("{\"complete\":true,\"connections\":[{\"server\":\"shop\",\"id\":1,\"peer\":"));
-  EXPECT_THAT(get(at, "/connections?format=json&limit=0"),
+  EXPECT_THAT(get(address, "/connections?format=json&limit=0"),
               HasSubstr("{\"complete\":false,\"connections\":[]}\n"));
   shown.reset();
-  EXPECT_THAT(get(at, "/connections?format=json"),
+  EXPECT_THAT(get(address, "/connections?format=json"),
               HasSubstr("{\"complete\":true,\"connections\":[]}\n"));
 }
 
 TEST_F(HttpInspector, ShowsTheFlightRecorder) {
-  const gyre::net::endpoint at = begin();
-  EXPECT_THAT(get(at, "/trace?seconds=5"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(get(at, "/trace?format=json"), HasSubstr("\"traceEvents\""));
-  EXPECT_THAT(get(at, "/trace?seconds=x"), StartsWith("HTTP/1.1 400 "));
+  const gyre::net::endpoint address = begin();
+  EXPECT_THAT(get(address, "/trace?seconds=5"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(get(address, "/trace?format=json"), HasSubstr("\"traceEvents\""));
+  EXPECT_THAT(get(address, "/trace?seconds=x"), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_F(HttpInspector, RespondsWhileALoopIsHeld) {
-  const gyre::net::endpoint at = begin({.limit = 20ms});
+  const gyre::net::endpoint address = begin({.limit = 20ms});
   std::latch held(1), released(1);  // the thread may use them until it is joined
   gyre::loop_thread thread;
   gyre::net::tcp_server server(thread, any_port());
@@ -268,8 +272,8 @@ TEST_F(HttpInspector, RespondsWhileALoopIsHeld) {
   held.wait();
   const auto shown = inspector->show_connections("shop", server);
   const auto counted = all.add("network", thread.loop());
-  EXPECT_THAT(get(at, "/connections"), EndsWith("\r\n\r\nnot all connections are shown\n"));
-  EXPECT_THAT(get(at, "/metrics"), HasSubstr("gyre_executor_up{name=\"network\"} 0\n"));
+  EXPECT_THAT(get(address, "/connections"), EndsWith("\r\n\r\nnot all connections are shown\n"));
+  EXPECT_THAT(get(address, "/metrics"), HasSubstr("gyre_executor_up{name=\"network\"} 0\n"));
   released.count_down();
 }
 

@@ -31,6 +31,23 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
+/// Holds the only worker of a pool until it is released.
+class held_worker {
+ public:
+  explicit held_worker(gyre::thread_pool& pool) {
+    pool.post([this] {
+      begun_.set_value();
+      end_.get_future().wait();
+    });
+    begun_.get_future().wait();
+  }
+  void release() { end_.set_value(); }
+
+ private:
+  std::promise<void> begun_;
+  std::promise<void> end_;
+};
+
 class PoolTrace : public testing::TestWithParam<gyre::scheduler> {};
 
 TEST_P(PoolTrace, NamesALongTask) {
@@ -51,33 +68,21 @@ TEST_P(PoolTrace, NamesACoroutine) {
 
 TEST_P(PoolTrace, ShowsTheTaskThatHoldsAWorkerNow) {
   gyre::thread_pool pool({.workers = 1, .scheduler = GetParam(), .name = "held"});
-  std::promise<void> begun;
-  std::promise<void> end;
-  pool.post([&] {
-    begun.set_value();
-    end.get_future().wait();
-  });
-  begun.get_future().wait();
+  held_worker worker(pool);
   EXPECT_THAT(gyre::trace::dump_text({.slow = 0ms}), HasSubstr("thread 'held-0' ("));
-  end.set_value();
+  worker.release();
   pool.wait_idle();
 }
 
 TEST_P(PoolTrace, RecordsASubmissionThatWaitsForAFullPool) {
   gyre::thread_pool pool({.workers = 1, .scheduler = GetParam(), .capacity = 1});
-  std::promise<void> begun;
-  std::promise<void> end;
-  pool.post([&] {
-    begun.set_value();
-    end.get_future().wait();
-  });
-  begun.get_future().wait();
+  held_worker worker(pool);
   pool.post([] {});
   std::thread submitter([&] { pool.post([] {}); });
   while (!gyre::trace::dump_text({.slow = 0ms}).contains("a submission that waits")) {
     std::this_thread::yield();
   }
-  end.set_value();
+  worker.release();
   submitter.join();
   pool.wait_idle();
 }
