@@ -116,39 +116,39 @@ gyre::task<std::optional<std::string>> run(database& notes, const statement& que
 }
 
 gyre::task<std::optional<std::string>> query(database& notes, const statement& query,
-                                             const request& from) {
+                                             const request& request) {
   std::int64_t id = 0;
-  const std::string text = from.param("id");
+  const std::string text = request.param("id");
   const char* const end = text.data() + text.size();
   if (std::from_chars(text.data(), end, id).ptr != end) id = 0;  // no note has that
-  auto running = gyre::on(gyre::io::blocking_pool(), run(notes, query, id, from.body()));
+  auto running = gyre::on(gyre::io::blocking_pool(), run(notes, query, id, request.body()));
   co_return co_await std::move(running);
 }
 
-gyre::task<response> answer(database& notes, const statement& used, const request& from) {
-  auto row = co_await query(notes, used, from);
+gyre::task<response> answer(database& notes, const statement& used, const request& request) {
+  auto row = co_await query(notes, used, request);
   if (!row) co_return response(status::not_found);
   co_return response::json(std::move(*row));
 }
 
-gyre::task<response> add(database& notes, const request& from) {
-  auto id = co_await query(notes, notes.add, from);
+gyre::task<response> add(database& notes, const request& request) {
+  auto id = co_await query(notes, notes.add, request);
   co_return response(status::created).set("Location", "/notes/" + id.value());
 }
 
-gyre::task<response> remove(database& notes, const request& from) {
-  auto id = co_await query(notes, notes.remove, from);
+gyre::task<response> remove(database& notes, const request& request) {
+  auto id = co_await query(notes, notes.remove, request);
   co_return response(id ? status::no_content : status::not_found);
 }
 
 gyre::task<> serve(gyre::runtime& rt, database& notes, gyre::net::endpoint address,
                    gyre::http::server_options options) {
   gyre::http::server server(rt.loops(), address, std::move(options));
-  server.get("/notes", [&](request& from) { return answer(notes, notes.list, from); });
-  server.post("/notes", [&](request& from) { return add(notes, from); });
-  server.get("/notes/{id}", [&](request& from) { return answer(notes, notes.find, from); });
-  server.put("/notes/{id}", [&](request& from) { return answer(notes, notes.change, from); });
-  server.delete_("/notes/{id}", [&](request& from) { return remove(notes, from); });
+  server.get("/notes", [&](request& request) { return answer(notes, notes.list, request); });
+  server.post("/notes", [&](request& request) { return add(notes, request); });
+  server.get("/notes/{id}", [&](request& request) { return answer(notes, notes.find, request); });
+  server.put("/notes/{id}", [&](request& request) { return answer(notes, notes.change, request); });
+  server.delete_("/notes/{id}", [&](request& request) { return remove(notes, request); });
   server.start();
   std::cout << "listening on " << server.local_endpoint() << std::endl;
 

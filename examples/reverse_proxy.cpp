@@ -72,17 +72,17 @@ class balancer {
       : client_(loop, {.follow_redirects = false, .decompress = false}),
         backends_(std::move(backends)) {}
 
-  gyre::task<response> forward(request& from) {
+  gyre::task<response> forward(request& request) {
     for (std::size_t tries = 0; tries != backends_.size(); ++tries) {
       backend& to = backends_[next_++ % backends_.size()];
       if (!to.healthy) continue;
       try {
-        auto answer = client_.stream(copy_of(from, to));
+        auto answer = client_.stream(copy_of(request, to));
         co_return copy_of(co_await std::move(answer));
       } catch (const std::system_error& error) {
         std::cerr << to.url << ": " << error.what() << '\n';
         to.healthy = false;
-        if (!is_idempotent(from.method())) break;  // the backend may have done it
+        if (!is_idempotent(request.method())) break;  // the backend may have done it
       }
     }
     co_return response::text("no backend answers\n", gyre::http::status::bad_gateway);
@@ -103,11 +103,11 @@ class balancer {
   }
 
  private:
-  static gyre::http::client_request copy_of(const request& from, const backend& to) {
-    gyre::http::client_request copy(from.method_text(), to.url + std::string(from.target()));
-    if (!from.body().empty()) copy.set_body("", std::string(from.body()));
-    copy.fields() = forwarded(from.fields());
-    copy.add("X-Forwarded-For", from.peer_endpoint().address().to_string());
+  static gyre::http::client_request copy_of(const request& request, const backend& to) {
+    gyre::http::client_request copy(request.method_text(), to.url + std::string(request.target()));
+    if (!request.body().empty()) copy.set_body("", std::string(request.body()));
+    copy.fields() = forwarded(request.fields());
+    copy.add("X-Forwarded-For", request.peer_endpoint().address().to_string());
     return copy;
   }
 
@@ -134,8 +134,8 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, std::vector<b
   const std::size_t count = backends.size();
   balancer balancer(rt.loops()[0], std::move(backends));
   gyre::http::server server(rt.loops()[0], address);
-  server.use([&balancer](request& from, gyre::http::next_handler) {  // whatever the path
-    return balancer.forward(from);
+  server.use([&balancer](request& request, gyre::http::next_handler) {  // whatever the path
+    return balancer.forward(request);
   });
   server.start();
   std::cout << "listening on " << server.local_endpoint() << std::endl;

@@ -35,9 +35,9 @@ gyre::task<> send_ticks(gyre::http::event_writer& events, int tick) {
   }
 }
 
-int first_tick(const gyre::http::request& from) {
+int first_tick(const gyre::http::request& request) {
   int last = 0;
-  const std::string_view id = gyre::http::last_event_id(from).value_or("0");
+  const std::string_view id = gyre::http::last_event_id(request).value_or("0");
   std::from_chars(id.data(), id.data() + id.size(), last);
   return last >= 0 && last < 1'000'000'000 ? last + 1 : 1;
 }
@@ -47,8 +47,8 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address) {
   server.get("/", [](gyre::http::request&) {
     return gyre::http::response::borrowed("text/html; charset=utf-8", page);
   });
-  server.get("/ticks", [](gyre::http::request& from) {
-    const int first = first_tick(from);
+  server.get("/ticks", [](gyre::http::request& request) {
+    const int first = first_tick(request);
     return gyre::http::event_stream(
         [first](gyre::http::event_writer& events) { return send_ticks(events, first); });
   });

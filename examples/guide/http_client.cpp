@@ -49,10 +49,10 @@ gyre::task<std::size_t> download(gyre::http::client& client, std::string url) {
   co_return size;
 }
 
-gyre::task<> write_numbers(gyre::http::request_body_writer& to) {
+gyre::task<> write_numbers(gyre::http::request_body_writer& writer) {
   for (int number = 0; number != 1000; ++number) {
     std::string line = std::to_string(number) + '\n';
-    co_await to.write(line);
+    co_await writer.write(line);
   }
 }
 
@@ -111,8 +111,8 @@ gyre::http::client_options resilient() {
 void show_later(gyre::http::client& client, std::string url) {
   using answer = std::expected<gyre::http::client_response, std::error_code>;
   gyre::http::client_request request(gyre::http::method::get, url);
-  client.send(std::move(request), [](answer got) {
-    std::cout << (got ? std::string(got->body()) : got.error().message()) << '\n';
+  client.send(std::move(request), [](answer result) {
+    std::cout << (result ? std::string(result->body()) : result.error().message()) << '\n';
   });
 }
 
@@ -120,9 +120,9 @@ namespace {
 
 using gyre::http::response;
 
-gyre::task<response> size_of_body(gyre::http::request& from) {
+gyre::task<response> size_of_body(gyre::http::request& request) {
   std::size_t size = 0;
-  while (auto chunk = co_await from.next_chunk()) size += chunk->size();
+  while (auto chunk = co_await request.next_chunk()) size += chunk->size();
   co_return response::text(std::to_string(size) + " bytes");
 }
 

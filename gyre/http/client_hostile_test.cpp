@@ -234,15 +234,16 @@ class HttpClientAndServer : public HttpClientHostile {
  protected:
   HttpClientAndServer() : real(virtual_time.loop, any_port()) {
     real.get("/hello", [](request&) { return response::text("hello"); });
-    real.post("/echo", [](request& from) { return response::text(std::string(from.body())); });
+    real.post("/echo",
+              [](request& request) { return response::text(std::string(request.body())); });
     real.post("/count", sum, {.streamed_body = true});
     real.get("/stream", [](request&) {
-      return response::stream("text/plain", [](gyre::http::body_writer& to) -> task<> {
+      return response::stream("text/plain", [](gyre::http::body_writer& writer) -> task<> {
         for (int count = 0; count != 3; ++count) {
-          auto writing = to.write("part ");
+          auto writing = writer.write("part ");
           co_await std::move(writing);
         }
-        to.add_trailer("X-Parts", "3");
+        writer.add_trailer("X-Parts", "3");
       });
     });
     real.get("/moved", [](request&) { return response::redirect("/hello"); });
@@ -250,10 +251,10 @@ class HttpClientAndServer : public HttpClientHostile {
     real.start();
     make({.connections_per_host = 4});
   }
-  static task<response> sum(request& from) {
+  static task<response> sum(request& request) {
     std::size_t count = 0;
     for (;;) {
-      auto reading = from.next_chunk();
+      auto reading = request.next_chunk();
       const auto chunk = co_await std::move(reading);
       if (!chunk) break;
       count += chunk->size();
@@ -263,8 +264,8 @@ class HttpClientAndServer : public HttpClientHostile {
   std::string at(std::string_view path) {
     return "http://" + real.local_endpoint().to_string() + std::string(path);
   }
-  std::string body_of(client_request from) {
-    return std::string(finish(send(std::move(from))).response().body());
+  std::string body_of(client_request request) {
+    return std::string(finish(send(std::move(request))).response().body());
   }
 
   gyre::http::server real;
@@ -283,9 +284,9 @@ TEST_F(HttpClientAndServer, UnderstandEachOther) {
   echo.set_body("text/plain", text).expect_continue();
   EXPECT_EQ(body_of(std::move(echo)), text);
   client_request streamed(method::post, at("/count"));
-  streamed.set_stream("text/plain", [&text](request_body_writer& to) -> task<> {
+  streamed.set_stream("text/plain", [&text](request_body_writer& writer) -> task<> {
     for (int count = 0; count != 5; ++count) {
-      auto writing = to.write(text);
+      auto writing = writer.write(text);
       co_await std::move(writing);
     }
   });

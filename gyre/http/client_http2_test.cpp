@@ -322,7 +322,7 @@ TEST_F(HttpClientHttp2, ARefusedRequestIsRepeatedAndAtLastAnError) {
 TEST_F(HttpClientHttp2, AStreamedBodyThatHasBegunIsNotRepeated) {
   make(speaking_http2());
   client_request request(method::put, server.url());
-  request.set_stream("", [](request_body_writer& to) -> task<> { co_await to.write("a"); });
+  request.set_stream("", [](request_body_writer& writer) -> task<> { co_await writer.write("a"); });
   running_request& sending = send(std::move(request));
   server_end& at = accept_http2();
   wait_for(at, "DATA 1");
@@ -466,13 +466,13 @@ TEST_F(HttpClientHttp2, AStreamedResponseOutlivesTheClient) {
   client.reset();
   at.send(frame(data_frame, end_stream, 1, "b"));
   std::string text;
-  running_request& reading = start([](client_response& from, std::string& into) {
+  running_request& reading = start([](client_response& response, std::string& into) {
     return [](client_response& source, std::string& target) -> task<client_response> {
       while (const auto chunk = co_await source.next_chunk()) {
         target.append(reinterpret_cast<const char*>(chunk->data()), chunk->size());
       }
       co_return std::move(source);
-    }(from, into);
+    }(response, into);
   }(*answer, text));
   finish(reading);
   EXPECT_EQ(reading.message(), "");
@@ -491,7 +491,7 @@ TEST_F(HttpClientHttp2, AStopResetsTheStream) {
   stopped.request_stop();
   finish(stopped);
   EXPECT_THAT(wait_for(at, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
-  // The server may not know yet.
+  // The server may respond before it knows of the reset.
   at.send(text_response(1, "late") + text_response(3, "b"));
   EXPECT_EQ(finish(other).response().body(), "b");
 }
@@ -562,7 +562,7 @@ TEST_F(HttpClientHttp2, AServerThatReadsNothingEndsTheConnection) {
   running_request& sending = post(std::string(std::size_t{32} << 20, 'x'));
   server_end& at = accept_http2(setting(4, 0x7fffffff));
   at.send(window_update(0, 0x7fff0000));
-  // More than the initial windows allow: the socket holds the client up.
+  // The windows are large, so it is the socket that the client waits for.
   virtual_time.turn_until([&] {
     int size = 0;
     return ::ioctl(at.socket->fd(), FIONREAD, &size) == 0 && size > 100'000;
@@ -589,10 +589,10 @@ TEST_F(HttpClientHttp2, AStreamedResponseGetsCreditWhenItIsRead) {
   std::size_t size = 0;
   bool has_ended = false;
   running_request& reading =
-      start([](client_response from, std::size_t& count, bool& ended) -> task<client_response> {
-        while (const auto chunk = co_await from.next_chunk()) count += chunk->size();
+      start([](client_response response, std::size_t& count, bool& ended) -> task<client_response> {
+        while (const auto chunk = co_await response.next_chunk()) count += chunk->size();
         ended = true;
-        co_return from;
+        co_return response;
       }(std::move(answer), size, has_ended));
   EXPECT_THAT(wait_for(at, "WINDOW_UPDATE 1 "), EndsWith("WINDOW_UPDATE 1 1000\n"));
   EXPECT_EQ(size, 1000U);
@@ -625,13 +625,13 @@ TEST_F(HttpClientHttp2, AnUploadWaitsForTheWindows) {
   const std::string body = gyre::net::test::long_text(100'000);
   std::size_t written = 0;
   client_request request(method::post, server.url());
-  request.set_stream("", [&](request_body_writer& to) -> task<> {
+  request.set_stream("", [&](request_body_writer& writer) -> task<> {
     for (std::size_t at = 0; at < body.size(); at += 10'000) {
       const std::string_view piece = std::string_view(body).substr(at, 10'000);
-      co_await to.write(piece);
+      co_await writer.write(piece);
       written += piece.size();
     }
-    to.add_trailer("Digest", "x");
+    writer.add_trailer("Digest", "x");
   });
   running_request& sending = send(std::move(request));
   server_end& at = accept_http2();
@@ -690,8 +690,8 @@ TEST_F(HttpClientHttp2, ARefusalStopsTheUpload) {
   make(speaking_http2());
   for (const bool resets : {false, true}) {
     client_request request(method::post, server.url());
-    request.set_stream("", [](request_body_writer& to) -> task<> {
-      for (;;) co_await to.write(std::string(10'000, 'x'));
+    request.set_stream("", [](request_body_writer& writer) -> task<> {
+      for (;;) co_await writer.write(std::string(10'000, 'x'));
     });
     running_request& sending = send(std::move(request));
     server_end& at = accept_http2();
@@ -713,10 +713,10 @@ TEST_F(HttpClientHttp2, ARefusalStopsTheUpload) {
 TEST_F(HttpClientHttp2, AnUploadMayOutliveTheResponse) {
   make(speaking_http2());
   client_request request(method::post, server.url());
-  request.set_stream("", [](request_body_writer& to) -> task<> {
-    co_await to.write("a");
+  request.set_stream("", [](request_body_writer& writer) -> task<> {
+    co_await writer.write("a");
     co_await gyre::sleep_for(5s);
-    co_await to.write("b");
+    co_await writer.write("b");
   });
   running_request& sending = send(std::move(request));
   server_end& at = accept_http2();
@@ -789,7 +789,7 @@ TEST_F(HttpClientHttp2, FloodsEndTheConnection) {
     wait_for(at, "HEADERS 1");
     at.send(response_frame(1, "200", 0));
     if (each.name == std::string("RST_STREAM")) {
-      // The request must go on while its server resets a stream again and again.
+      // The connection keeps a request open while its server resets a stream again and again.
       running_request& other = get();
       wait_for(at, "HEADERS 3");
       EXPECT_EQ(flood(at, other, each.bytes).error(), errc::http2_violation) << each.name;
@@ -897,7 +897,7 @@ TEST_F(HttpClientHttp2, HeaderBombsAreErrors) {
   EXPECT_THAT(wait_for(at, "HEADERS 3"), HasSubstr("RST_STREAM 1 8\n"));
   at.send(response_frame(3, "200", end_stream, {{"a", std::string(5000, 'x')}}));
   EXPECT_EQ(finish(large).error(), errc::fields_too_large);
-  // One byte on the wire for each field.
+  // Each field takes one byte on the wire.
   running_request& bomb = get("/c");
   wait_for(at, "HEADERS 5");
   at.send(frame(headers_frame, end_headers, 5,

@@ -65,9 +65,11 @@ class HttpsClientHttp2 : public testing::Test {
     }
     is_secure = over_tls;
     server.emplace(loop, any_port(), options);
-    server->get("/version",
-                [](request& from) { return response::text(std::to_string(from.major_version())); });
-    server->post("/echo", [](request& from) { return response::text(std::string(from.body())); });
+    server->get("/version", [](request& request) {
+      return response::text(std::to_string(request.major_version()));
+    });
+    server->post("/echo",
+                 [](request& request) { return response::text(std::string(request.body())); });
     server->get("/download", [](request&) {
       return response::stream("text/plain", [](body_writer& out) -> task<> {
         const std::string text = long_text(1'000'000);
@@ -78,14 +80,14 @@ class HttpsClientHttp2 : public testing::Test {
       });
     });
     server->post("/upload",
-                 [](request& from) -> task<response> {
+                 [](request& request) -> task<response> {
                    std::size_t size = 0;
                    for (;;) {
-                     const auto chunk = co_await from.next_chunk();
+                     const auto chunk = co_await request.next_chunk();
                      if (!chunk) break;
                      size += chunk->size();
                    }
-                   const auto digest = from.trailers().get("Digest");
+                   const auto digest = request.trailers().get("Digest");
                    co_return response::text(std::to_string(size) + ' ' +
                                             std::string(digest.value_or("none")));
                  },
@@ -111,7 +113,7 @@ class HttpsClientHttp2 : public testing::Test {
   client_response get(std::string_view path) {
     return gyre::sync_wait(loop, client->get(url(path)));
   }
-  static task<> stop(gyre::http::server& from) { co_await from.stop_async(0s); }
+  static task<> stop(gyre::http::server& stopping) { co_await stopping.stop_async(0s); }
 
   gyre::loop loop;
   std::optional<gyre::http::server> server;
@@ -227,10 +229,10 @@ TEST_F(HttpsClientHttp2, BodiesAreStreamedInBothDirections) {
     };
     EXPECT_EQ(gyre::sync_wait(loop, download()), long_text(1'000'000) + "x");
     client_request request(method::post, url("/upload"));
-    request.set_stream("text/plain", [](request_body_writer& to) -> task<> {
+    request.set_stream("text/plain", [](request_body_writer& writer) -> task<> {
       const std::string piece(30'000, 'x');
-      for (int i = 0; i < 40; ++i) co_await to.write(piece);
-      to.add_trailer("Digest", "y");
+      for (int i = 0; i < 40; ++i) co_await writer.write(piece);
+      writer.add_trailer("Digest", "y");
     });
     EXPECT_EQ(gyre::sync_wait(loop, client->send(std::move(request))).body(), "1200000 y");
     client_request whole(method::post, url("/upload"));
@@ -249,8 +251,8 @@ TEST_F(HttpsClientHttp2, TheRestOfTheClientWorksAsWithHttp1) {
         .set("Location", url("/private"))
         .set("Set-Cookie", "key=1; Path=/");
   });
-  server->get("/private", [](request& from) {
-    return response::text(std::string(from.field("Cookie").value_or("none")) + long_text(5000));
+  server->get("/private", [](request& request) {
+    return response::text(std::string(request.field("Cookie").value_or("none")) + long_text(5000));
   });
   start_serving();
   client_options options = trusting_options();
@@ -271,9 +273,9 @@ TEST_F(HttpsClientHttp2, AServerThatStopsFinishesRequests) {
   make();
   get("/version");
   auto both = [this]() -> task<std::string> {
-    const auto stop_later = [](gyre::http::server& from) -> task<> {
-      while (from.metrics().active == 0) co_await gyre::yield();
-      co_await from.stop_async(10s);
+    const auto stop_later = [](gyre::http::server& stopping) -> task<> {
+      while (stopping.metrics().active == 0) co_await gyre::yield();
+      co_await stopping.stop_async(10s);
     };
     auto results = gyre::when_all(client->get(url("/slow")), stop_later(*server));
     auto [answer, stopped] = co_await std::move(results);

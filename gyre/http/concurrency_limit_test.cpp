@@ -43,8 +43,8 @@ class HttpConcurrencyLimit : public server_fixture {
       co_return response::text("slow");
     });
     on->get("/stream", [this](request&) {
-      return response::stream("text/plain", [this](body_writer& out) -> task<> {
-        co_await out.write("begin");
+      return response::stream("text/plain", [this](body_writer& writer) -> task<> {
+        co_await writer.write("begin");
         co_await released.wait();
       });
     });

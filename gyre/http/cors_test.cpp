@@ -45,10 +45,10 @@ class HttpCors : public server_fixture {
     on->start();
   }
   std::string preflight(std::string_view path, std::string_view origin,
-                        std::string_view wanted = "PUT") {
+                        std::string_view method = "PUT") {
     return answer_to("OPTIONS " + std::string(path) +
                      " HTTP/1.1\r\nHost: a\r\nOrigin: " + std::string(origin) +
-                     "\r\nAccess-Control-Request-Method: " + std::string(wanted) +
+                     "\r\nAccess-Control-Request-Method: " + std::string(method) +
                      "\r\nAccess-Control-Request-Headers: content-type\r\n\r\n");
   }
   std::string get_from(std::string_view path, std::string_view origin) {

@@ -9,8 +9,8 @@
 //       }
 //     }
 //
-//     server.get("/ticks", [](gyre::http::request& from) {
-//       const int first = first_tick(from);
+//     server.get("/ticks", [](gyre::http::request& request) {
+//       const int first = first_tick(request);
 //       return gyre::http::event_stream(
 //           [first](gyre::http::event_writer& events) { return send_ticks(events, first); });
 //     });

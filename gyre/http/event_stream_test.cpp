@@ -183,9 +183,9 @@ TEST_F(HttpEventStream, AStopOfTheServerEndsItWholly) {
 
 TEST_F(HttpEventStream, GivesTheLastEventId) {
   on.emplace(virtual_time.loop, any_port());
-  on->get("/", [](request& from) {
+  on->get("/", [](request& request) {
     return gyre::http::response::text(
-        std::string(gyre::http::last_event_id(from).value_or("none")));
+        std::string(gyre::http::last_event_id(request).value_or("none")));
   });
   on->start();
   client.emplace(on->local_endpoint());

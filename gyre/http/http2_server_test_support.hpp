@@ -25,32 +25,32 @@ struct http2_client {
 
   peer socket;
   frame_printer printer;
-  std::string frames;                           // those that were received, as lines
-  std::map<std::uint32_t, std::string> bodies;  // by stream
+  std::string frames;                           // received frames, as lines
+  std::map<std::uint32_t, std::string> bodies;  // received bodies, by stream
 };
 
 class http2_server_fixture : public server_fixture {
  protected:
   http2_client connect_http2() { return http2_client(on->local_endpoint()); }
-  void receive(http2_client& from) {
-    from.socket.receive();
-    read_frames(from);
+  void receive(http2_client& client) {
+    client.socket.receive();
+    read_frames(client);
   }
   /// Reads the frames of the bytes that were received.
-  static void read_frames(http2_client& from) {
-    for (const received_frame& each : take_frames(from.socket.text)) {
-      if (each.type == data_frame) from.bodies[each.stream] += each.payload;
-      from.frames += from.printer.print(each);
+  static void read_frames(http2_client& client) {
+    for (const received_frame& each : take_frames(client.socket.text)) {
+      if (each.type == data_frame) client.bodies[each.stream] += each.payload;
+      client.frames += client.printer.print(each);
     }
   }
   /// Turns the loop until the frames contain `text`, or the connection has ended. Returns the
   /// frames, without those of the connection's beginning.
-  std::string wait_for(http2_client& from, std::string_view text) {
+  std::string wait_for(http2_client& client, std::string_view text) {
     virtual_time.turn_until([&] {
-      receive(from);
-      return from.frames.find(text) != std::string::npos || from.socket.ended;
+      receive(client);
+      return client.frames.find(text) != std::string::npos || client.socket.ended;
     });
-    return without_beginning(from.frames);
+    return without_beginning(client.frames);
   }
   static std::string without_beginning(std::string frames) {
     const std::string window =
@@ -64,9 +64,9 @@ class http2_server_fixture : public server_fixture {
     return frames;
   }
   std::string exchange(std::string_view bytes, std::string_view last) {
-    http2_client from = connect_http2();
-    from.send(bytes);
-    return wait_for(from, last);
+    http2_client client = connect_http2();
+    client.send(bytes);
+    return wait_for(client, last);
   }
 };
 

@@ -41,11 +41,11 @@ std::string request_bytes() {
                                           {":path", "/"}}));
 }
 
-task<answer> ask(std::string to, std::vector<std::string> protocols) {
+task<answer> ask(std::string authority, std::vector<std::string> protocols) {
   auto options = trusting();
   options.application_protocols = std::move(protocols);
   const auto context = tls_context::client(options);
-  auto secure = co_await gyre::tls::connect(to, context);
+  auto secure = co_await gyre::tls::connect(authority, context);
   answer result;
   result.protocol = secure.info().application_protocol;
   if (result.protocol != "h2") {
@@ -71,7 +71,7 @@ task<answer> ask(std::string to, std::vector<std::string> protocols) {
 
 class HttpsHttp2 : public testing::Test {
  protected:
-  answer ask_server(std::vector<std::string> wanted, bool enabled = true,
+  answer ask_server(std::vector<std::string> protocols, bool enabled = true,
                     std::vector<std::string> configured = {}) {
     gyre::http::server_options options;
     auto secure = serving();
@@ -79,12 +79,12 @@ class HttpsHttp2 : public testing::Test {
     options.tcp.transport = gyre::tls::server_transport(tls_context::server(secure));
     options.http2.enabled = enabled;
     gyre::http::server server(loop_, any_port(), options);
-    server.get("/", [](gyre::http::request& from) {
-      return gyre::http::response::text("version " + std::to_string(from.major_version()));
+    server.get("/", [](gyre::http::request& request) {
+      return gyre::http::response::text("version " + std::to_string(request.major_version()));
     });
     server.start();
-    const std::string to = "localhost:" + std::to_string(server.local_endpoint().port());
-    answer result = gyre::sync_wait(loop_, ask(to, std::move(wanted)));
+    const std::string authority = "localhost:" + std::to_string(server.local_endpoint().port());
+    answer result = gyre::sync_wait(loop_, ask(authority, std::move(protocols)));
     gyre::sync_wait(loop_, stop(server));
     return result;
   }

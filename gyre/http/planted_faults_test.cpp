@@ -71,7 +71,7 @@ TEST(PlantedFaults, AConvoyOnAMutex) {
     gyre::spawn(loop, update_account(accounts, updates));
   }
   turn_until(loop, [&] { return updates == 10; });
-  // Nine waits, of 5 to 45 ms.
+  // Nine of the coroutines wait, for 5 to 45 ms.
   const std::string text = gyre::trace::dump_text({.slow = 4ms});
   EXPECT_THAT(text, HasSubstr("lock wait planted_faults_test::update_account: "));
   EXPECT_THAT(text, HasSubstr("(9 times, "));
@@ -101,7 +101,7 @@ TEST(PlantedFaults, APoolStarvedByOneLongTask) {
   EXPECT_THAT(gyre::trace::dump_text(), HasSubstr(" by task planted_faults_test::rebuild_index"));
 }
 
-// The child process of the next test. Writes the dump to `output` once it tells of a pause.
+// Runs in the child process of the next test: writes a dump to `output` once it tells of a pause.
 void watch_for_a_pause(int output) {
   gyre::loop_thread io;
   gyre::executor_watchdog watchdog;
@@ -147,7 +147,7 @@ TEST(PlantedFaults, AProcessThatIsStoppedBySigstop) {
     ::kill(child, SIGSTOP);
     ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
     ASSERT_TRUE(WIFSTOPPED(status));
-    std::this_thread::sleep_for(600ms);  // the pause
+    std::this_thread::sleep_for(600ms);  // the pause that the child process reports
     ::kill(child, SIGCONT);
     pollfd output{input.get(), POLLIN, 0};
     if (::poll(&output, 1, 1000) > 0) break;

@@ -170,7 +170,7 @@ TEST_F(HttpServerAnswers, ResetContentHasNoContent) {
   on->get("/text", [](request&) { return response::text("dropped", status::reset_content); });
   on->get("/stream", [](request&) {
     response answer = response::stream(
-        "text/plain", [](body_writer& out) -> task<> { co_await out.write("dropped"); });
+        "text/plain", [](body_writer& writer) -> task<> { co_await writer.write("dropped"); });
     answer.set_status(status::reset_content);
     return answer;
   });
@@ -189,10 +189,10 @@ TEST_F(HttpServerAnswers, ResetContentHasNoContent) {
 TEST_F(HttpServerAnswers, StreamsABodyOfKnownLength) {
   make();
   on->get("/", [](request&) {
-    return response::stream("text/plain", 10, [](body_writer& out) -> task<> {
-      co_await out.write("12345");
-      co_await out.write("67890");
-      out.add_trailer("Ignored", "x");
+    return response::stream("text/plain", 10, [](body_writer& writer) -> task<> {
+      co_await writer.write("12345");
+      co_await writer.write("67890");
+      writer.add_trailer("Ignored", "x");
     });
   });
   on->start();
@@ -213,14 +213,14 @@ TEST_F(HttpServerAnswers, AStreamThatMissesItsLengthIsCutOff) {
   make();
   on->get("/short", [](request&) {
     return response::stream("text/plain", 10,
-                            [](body_writer& out) -> task<> { co_await out.write("123"); });
+                            [](body_writer& writer) -> task<> { co_await writer.write("123"); });
   });
   std::string refused;
   on->get("/long", [&refused](request&) {
-    return response::stream("text/plain", 4, [&refused](body_writer& out) -> task<> {
-      co_await out.write("123");
+    return response::stream("text/plain", 4, [&refused](body_writer& writer) -> task<> {
+      co_await writer.write("123");
       try {
-        co_await out.write("456");
+        co_await writer.write("456");
       } catch (const std::length_error& error) {
         refused = error.what();
         throw;
@@ -293,8 +293,8 @@ TEST_F(HttpServerAnswers, RefusesAPathAndAMethodBeforeTheBody) {
 
 TEST_F(HttpServerAnswers, MiddlewareGetsTheBodyWhateverThePath) {
   make();
-  on->use([](request& from, gyre::http::next_handler) -> task<response> {
-    co_return response::text("got " + std::string(from.body()));
+  on->use([](request& request, gyre::http::next_handler) -> task<response> {
+    co_return response::text("got " + std::string(request.body()));
   });
   on->put("/a", [](request&) { return status::ok; });
   on->start();

@@ -90,14 +90,14 @@ class counted_server {
     return std::string_view(loop_.metrics().io) == "uring" &&
            gyre::io::probe_uring().features.multishot_receive;
   }
-  void expect_one_of_each(const calls& made, std::size_t batches) const {
+  void expect_one_of_each(const calls& counts, std::size_t batches) const {
     constexpr std::size_t few = 4;
-    EXPECT_GE(made.sent, batches);
-    EXPECT_LE(made.sent, batches + few);
+    EXPECT_GE(counts.sent, batches);
+    EXPECT_LE(counts.sent, batches + few);
     if (receives_by_the_ring()) {
-      EXPECT_LE(made.received, few);
+      EXPECT_LE(counts.received, few);
     } else if (std::string_view(loop_.metrics().io) != "uring") {
-      EXPECT_LE(made.received, batches + few);
+      EXPECT_LE(counts.received, batches + few);
     }
   }
 

@@ -50,8 +50,8 @@ std::string post_of(std::uint32_t stream) {
 class Http2Cost : public testing::Test {
  protected:
   Http2Cost() {
-    server_.get("/function/{name}", [](request& from) {
-      return response::borrowed("text/plain", from.field("user-agent").value_or("none"));
+    server_.get("/function/{name}", [](request& request) {
+      return response::borrowed("text/plain", request.field("user-agent").value_or("none"));
     });
     server_.get("/coroutine", [](request&) -> task<response> {
       co_return response::borrowed("text/plain", "Hello, world!");
@@ -61,7 +61,7 @@ class Http2Cost : public testing::Test {
       co_return response::borrowed("text/plain", "Hello, world!");
     });
     server_.post("/echo",
-                 [](request& from) { return response::borrowed("text/plain", from.body()); });
+                 [](request& request) { return response::borrowed("text/plain", request.body()); });
     server_.start();
     send(client_hello() + frame(settings_frame, ack, 0));
   }

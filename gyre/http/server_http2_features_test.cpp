@@ -54,13 +54,13 @@ std::string unpacked(std::string_view packed) {
 
 TEST_F(Http2Features, MiddlewareWrapsHandlers) {
   make();
-  on->use([](request& from, next_handler next) -> task<response> {
-    auto rest = next.respond(from);
+  on->use([](request& request, next_handler next) -> task<response> {
+    auto rest = next.respond(request);
     response result = co_await std::move(rest);
-    co_return std::move(result).set("X-Outer", from.query<std::string>("x", "none"));
+    co_return std::move(result).set("X-Outer", request.query<std::string>("x", "none"));
   });
-  on->group("/api").get("/{id}", [](request& from) {
-    return response::text(std::to_string(from.param<int>("id") + 1));
+  on->group("/api").get("/{id}", [](request& request) {
+    return response::text(std::to_string(request.param<int>("id") + 1));
   });
   on->start();
   http2_client from = connect_http2();
@@ -126,8 +126,8 @@ TEST_F(Http2Features, RequestsHaveIdsRecordsAndCounts) {
   std::vector<std::string> lines;
   std::string id;
   on->on_access([&](const access_record& record) { lines.push_back(to_combined_log(record)); });
-  on->get("/{name}", [&](request& from) {
-    id = from.id();
+  on->get("/{name}", [&](request& request) {
+    id = request.id();
     return response::text("hello");
   });
   on->start();
@@ -171,8 +171,9 @@ TEST_F(Http2Features, AStreamThatIsResetIsRecordedAsCut) {
 
 TEST_F(Http2Features, AWebSocketIsRefusedSoThatClientsTryHttp1) {
   make();
-  on->get("/", [](request& from) {
-    return gyre::http::accept_websocket(from, [](gyre::http::websocket&) -> task<> { co_return; });
+  on->get("/", [](request& request) {
+    return gyre::http::accept_websocket(request,
+                                        [](gyre::http::websocket&) -> task<> { co_return; });
   });
   on->start();
   EXPECT_EQ(exchange(request_frame(1, "GET", "/"), "RST_STREAM 1"), "RST_STREAM 1 13\n");
@@ -202,9 +203,9 @@ class Http2WebSocket : public http2_server_fixture {
     gyre::http::websocket_options options;
     options.subprotocols = {"chat"};
     options.compression.enabled = true;
-    on->get("/echo", [this, options](request& from) {
+    on->get("/echo", [this, options](request& request) {
       return gyre::http::accept_websocket(
-          from,
+          request,
           [this](websocket& socket) -> task<> {
             while (auto message = co_await socket.receive()) co_await socket.send(*message);
             ++closed;
@@ -220,10 +221,10 @@ class Http2WebSocket : public http2_server_fixture {
     on->get("/text", [](request&) { return response::text("text"); });
     on->start();
   }
-  void wait_for_bytes(http2_client& from, std::uint32_t stream, std::size_t size) {
+  void wait_for_bytes(http2_client& client, std::uint32_t stream, std::size_t size) {
     virtual_time.turn_until([&] {
-      receive(from);
-      return from.bodies[stream].size() >= size || from.socket.ended;
+      receive(client);
+      return client.bodies[stream].size() >= size || client.socket.ended;
     });
   }
 

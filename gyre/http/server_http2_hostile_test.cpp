@@ -61,9 +61,9 @@ class Http2Hostile : public http2_server_fixture {
     on->get("/large", [](request&) { return response::text(std::string(300'000, 'x')); });
     on->get("/medium", [](request&) { return response::text(std::string(32'000, 'x')); });
     on->get("/stream", [](request&) {
-      return response::stream("text/plain", [](body_writer& out) -> task<> {
+      return response::stream("text/plain", [](body_writer& writer) -> task<> {
         const std::string piece(16'384, 'x');
-        for (;;) co_await out.write(piece);
+        for (;;) co_await writer.write(piece);
       });
     });
     on->get("/slow", [](request&) -> task<response> {
@@ -89,10 +89,10 @@ class Http2Hostile : public http2_server_fixture {
     return clients_.back();
   }
   /// Sends bytes in pieces that the kernel takes. The client reads nothing.
-  void attack(const http2_client& from, std::string_view bytes) {
+  void attack(const http2_client& client, std::string_view bytes) {
     while (!bytes.empty()) {
       const std::string_view piece = bytes.substr(0, 32'768);
-      from.send(piece);
+      client.send(piece);
       bytes.remove_prefix(piece.size());
       virtual_time.settle();
       peak_ = std::max(peak_, memory());
@@ -100,10 +100,10 @@ class Http2Hostile : public http2_server_fixture {
   }
   /// Returns the bytes that the server has held at most, above those of an idle connection.
   std::size_t peak_of(std::string_view bytes) {
-    http2_client& from = connect_idle();
+    http2_client& client = connect_idle();
     const std::size_t idle = memory();
     peak_ = idle;
-    attack(from, bytes);
+    attack(client, bytes);
     return peak_ - idle;
   }
   /// Returns the same for 500 connections.
@@ -181,14 +181,14 @@ TEST_F(Http2Hostile, ResetsOfRunningHandlersHoldLittle) {
 
 TEST_F(Http2Hostile, ResetsThatTheServerMustSendEndTheConnection) {
   // A window that is too large makes the server reset the stream (CVE-2025-8671).
-  const http2_client& from = connect_idle();
+  const http2_client& client = connect_idle();
   const std::size_t idle = memory();
   for (std::uint32_t stream = 1; stream < 2000 && on->metrics().http2.floods == 0;) {
     std::string bytes;
     for (int i = 0; i < 50; ++i, stream += 2) {
       bytes += request_frame(stream, "GET", "/slow") + window_update(stream, 0x7fffffff);
     }
-    attack(from, bytes);
+    attack(client, bytes);
     EXPECT_LT(memory(), idle + mib / 4);
   }
   EXPECT_EQ(on->metrics().http2.floods, 1u);
@@ -242,10 +242,10 @@ TEST_F(Http2Hostile, FiveHundredConnectionsHoldLittle) {
 TEST_F(Http2Hostile, TheMemoryIsFreeAfterwards) {
   const std::size_t before = memory();
   for (const char* path : {"/large", "/stream", "/slow"}) {
-    http2_client from = connect_http2();
-    from.send(no_window() + hundred_requests("GET", path));
+    http2_client client = connect_http2();
+    client.send(no_window() + hundred_requests("GET", path));
     virtual_time.turn_until([&] { return on->metrics().active != 0 || memory() > mib / 4; });
-    from.socket.close();
+    client.socket.close();
     virtual_time.turn_until([&] { return on->metrics().tcp.connections == 0; });
     EXPECT_EQ(memory(), before);
   }

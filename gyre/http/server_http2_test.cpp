@@ -53,7 +53,7 @@ using testing::Not;
 TEST_F(Http2Server, AnswersByEachFormOfHandlers) {
   make();
   on->get("/ordinary/{name}",
-          [](request& from) { return response::text("Hello, " + from.param("name")); });
+          [](request& request) { return response::text("Hello, " + request.param("name")); });
   on->get("/coroutine", [](request&) -> task<response> {
     co_await gyre::sleep_for(1s);
     co_return response::json("{}").set("Cache-Control", "no-store");
@@ -84,15 +84,16 @@ TEST_F(Http2Server, AnswersByEachFormOfHandlers) {
 TEST_F(Http2Server, ARequestHasTheSamePartsAsOneOfHttp1) {
   make();
   std::string seen;
-  on->post("/a/{b}", [&](request& from) {
-    seen = std::to_string(from.major_version()) + '.' + std::to_string(from.minor_version()) + ' ' +
-           std::string(from.method_text()) + ' ' + std::string(from.target()) + ' ' +
-           std::string(from.path()) + ' ' + std::string(from.query_text()) + ' ' +
-           std::string(from.host()) + ' ' + from.param("b") + ' ' + std::string(from.body()) + '\n';
-    for (const auto& [name, value] : from.fields()) {
+  on->post("/a/{b}", [&](request& request) {
+    seen = std::to_string(request.major_version()) + '.' + std::to_string(request.minor_version()) +
+           ' ' + std::string(request.method_text()) + ' ' + std::string(request.target()) + ' ' +
+           std::string(request.path()) + ' ' + std::string(request.query_text()) + ' ' +
+           std::string(request.host()) + ' ' + request.param("b") + ' ' +
+           std::string(request.body()) + '\n';
+    for (const auto& [name, value] : request.fields()) {
       seen.append(name).append(": ").append(value).append("\n");
     }
-    for (const auto& [name, value] : from.trailers()) {
+    for (const auto& [name, value] : request.trailers()) {
       seen.append("trailer ").append(name).append(": ").append(value).append("\n");
     }
     return status::no_content;
@@ -149,12 +150,12 @@ TEST_F(Http2Server, StreamsABodyWithBackPressureForEachStream) {
   std::optional<gyre::completion<void>> go_on;
   std::size_t taken = 0;
   on->post("/slow",
-           [&](request& from) -> task<response> {
+           [&](request& request) -> task<response> {
              auto wait =
                  gyre::from_callback<void>([&](gyre::completion<void> done) { go_on = done; });
              co_await std::move(wait);
              for (;;) {
-               const auto chunk = co_await from.next_chunk();
+               const auto chunk = co_await request.next_chunk();
                if (!chunk) break;
                taken += chunk->size();
              }
@@ -308,7 +309,7 @@ TEST_F(Http2Server, AClosedConnectionStopsItsHandlers) {
 
 TEST_F(Http2Server, SendsContinueAndNoUpgrade) {
   make();
-  on->post("/", [](request& from) { return response::text(std::string(from.body())); });
+  on->post("/", [](request& request) { return response::text(std::string(request.body())); });
   on->get("/upgrade", [](request&) {
     return response::upgrade("x", [](gyre::http::upgraded_connection&) -> task<> { co_return; });
   });
@@ -413,10 +414,10 @@ class Http2SlowClient : public http2_server_fixture {
     return false;
   }
   /// Lets time pass. The client takes up to 64 KiB per second.
-  void take_slowly(client& from, int seconds) {
+  void take_slowly(client& peer, int seconds) {
     for (int i = 0; i < seconds; ++i) {
-      from.socket.receive_some();
-      read_frames(from);
+      peer.socket.receive_some();
+      read_frames(peer);
       ASSERT_TRUE(sleeps());
       virtual_time.advance(1s);
       ASSERT_TRUE(sleeps());
@@ -517,14 +518,14 @@ TEST_F(Http2Server, AnIdleConnectionEnds) {
 /// Sends a body on each of several streams, in turn, as far as the windows allow.
 class uploader {
  public:
-  uploader(client& from, int count, std::size_t size, std::size_t first_window) : from_(&from) {
+  uploader(client& peer, int count, std::size_t size, std::size_t first_window) : peer_(&peer) {
     // The kernel would delay short segments until earlier ones are acknowledged.
     const int no_delay = 1;
-    ::setsockopt(from.socket.fd(), IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay));
+    ::setsockopt(peer.socket.fd(), IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay));
     for (int i = 0; i < count; ++i) {
       const auto stream = static_cast<std::uint32_t>(2 * i + 1);
       uploads_[stream] = {.rest = size, .window = first_window};
-      from.send(request_frame(stream, "POST", "/", 0));
+      peer.send(request_frame(stream, "POST", "/", 0));
     }
   }
   /// Sends a frame on each stream, and reads what the server has granted, and answered.
@@ -535,12 +536,12 @@ class uploader {
       each.rest -= count;
       each.window -= count;
       window_ -= count;
-      from_->send(
+      peer_->send(
           frame(data_frame, each.rest == 0 ? end_stream : 0, stream, std::string(count, 'x')));
     }
-    from_->socket.receive();
-    for (const received_frame& each : take_frames(from_->socket.text)) {
-      from_->frames += from_->printer.print(each);
+    peer_->socket.receive();
+    for (const received_frame& each : take_frames(peer_->socket.text)) {
+      peer_->frames += peer_->printer.print(each);
       if (each.type == headers_frame || each.type == reset_frame) ++responses;
       if (each.type != window_frame) continue;
       (each.stream == 0 ? window_ : uploads_[each.stream].window) += number_in(each.payload);
@@ -556,7 +557,7 @@ class uploader {
     std::size_t window = 0;
   };
 
-  client* from_;
+  client* peer_;
   std::map<std::uint32_t, upload> uploads_;
   std::size_t window_ = 65'535;
 };
@@ -564,8 +565,8 @@ class uploader {
 TEST_F(Http2Server, ManyUploadsBesideEachOtherSucceedInLittleMemory) {
   make();
   std::size_t received = 0;
-  on->post("/", [&](request& from) {
-    received += from.body().size();
+  on->post("/", [&](request& request) {
+    received += request.body().size();
     return status::no_content;
   });
   on->start();
@@ -583,7 +584,8 @@ TEST_F(Http2Server, ManyUploadsBesideEachOtherSucceedInLittleMemory) {
 
 TEST_F(Http2Server, AnUploadThatBeginsBeforeTheSettingsAreKnownGoesOn) {
   make();
-  on->post("/", [&](request& from) { return response::text(std::to_string(from.body().size())); });
+  on->post("/",
+           [&](request& request) { return response::text(std::to_string(request.body().size())); });
   on->start();
   peer early(on->local_endpoint());
   early.send(client_hello() + request_frame(1, "POST", "/", 0));
@@ -669,7 +671,8 @@ TEST_F(Http2Server, Http1IsAsBefore) {
   server_options options;
   options.http2.prior_knowledge = false;
   make(options);
-  on->get("/", [](request& from) { return response::text(std::to_string(from.major_version())); });
+  on->get("/",
+          [](request& request) { return response::text(std::to_string(request.major_version())); });
   on->start();
   EXPECT_THAT(answer_to(get("/")), testing::EndsWith("\r\n\r\n1"));
   EXPECT_THAT(answer_to(http2_preface), testing::StartsWith("HTTP/1.1 505 "));

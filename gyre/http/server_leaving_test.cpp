@@ -54,14 +54,14 @@ class HttpServerLeaving : public server_fixture {
       throw;
     }
   }
-  task<response> answer_late(request& from) {
-    task<> waiting = wait_for_stop(std::string(from.path()));
+  task<response> answer_late(request& request) {
+    task<> waiting = wait_for_stop(std::string(request.path()));
     co_await std::move(waiting);
     co_return response::text("late");
   }
   void serve_late(server_options options = {}) {
     make(std::move(options));
-    on->get("/{path...}", [this](request& from) { return answer_late(from); });
+    on->get("/{path...}", [this](request& request) { return answer_late(request); });
     on->start();
   }
   void turn_until_active() {
@@ -133,8 +133,8 @@ TEST_F(HttpServerLeaving, AHandlerThatAnswersNeverthelessIsHeard) {
 
 TEST_F(HttpServerLeaving, RequestsThatCameBeforeTheEndAreAnswered) {
   make();
-  on->get("/{path...}", [this](request& from) -> task<response> {
-    const std::string path(from.path());
+  on->get("/{path...}", [this](request& request) -> task<response> {
+    const std::string path(request.path());
     task<> waiting = wait_for_stop(path);
     co_await std::move(waiting);
     co_return response::text(path);
@@ -153,7 +153,8 @@ TEST_F(HttpServerLeaving, RequestsThatCameBeforeTheEndAreAnswered) {
 
 TEST_F(HttpServerLeaving, WholeAnswersOfAPipelineAreSent) {
   make();
-  on->get("/{path...}", [](request& from) { return response::text(std::string(from.path())); });
+  on->get("/{path...}",
+          [](request& request) { return response::text(std::string(request.path())); });
   on->start();
   peer client = connect();
   client.send(get("/1") + get("/2") + get("/3"));
@@ -180,8 +181,8 @@ TEST_F(HttpServerLeaving, AnAnswerFromAnotherPlaceIsNotAwaited) {
 TEST_F(HttpServerLeaving, AStreamedResponseIsAskedToStop) {
   make();
   on->get("/", [this](request&) {
-    return response::stream("text/plain", [this](body_writer& out) -> task<> {
-      co_await out.write("begin");
+    return response::stream("text/plain", [this](body_writer& writer) -> task<> {
+      co_await writer.write("begin");
       task<> waiting = wait_for_stop("stream");
       co_await std::move(waiting);
     });
@@ -271,7 +272,7 @@ TEST_F(HttpServerLeaving, AnUpgradedConnectionMayServeAHalfClosedClient) {
 
 TEST_F(HttpServerLeaving, AHandlerThatDoesNotReadItsBodyIsAskedToStop) {
   make();
-  on->post("/", [this](request& from) { return answer_late(from); }, {.streamed_body = true});
+  on->post("/", [this](request& request) { return answer_late(request); }, {.streamed_body = true});
   on->start();
   peer client = connect();
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
@@ -293,9 +294,9 @@ TEST_F(HttpServerLeaving, AHandlerMayDestroyTheServerWhenItIsAskedToStop) {
     }
   };
   bool done = false;
-  on->get("/", [this, &done](request& from) -> task<response> {
+  on->get("/", [this, &done](request& request) -> task<response> {
     const destroys guard{&on, &done};
-    task<response> late = answer_late(from);
+    task<response> late = answer_late(request);
     co_return co_await std::move(late);
   });
   on->start();
@@ -310,7 +311,7 @@ TEST_F(HttpServerLeaving, AHandlerMayDestroyTheServerWhenItIsAskedToStop) {
 
 TEST_F(HttpServerLeaving, OtherConnectionsUseFreshRequestsAfterwards) {
   make();
-  on->get("/late", [this](request& from) { return answer_late(from); });
+  on->get("/late", [this](request& request) { return answer_late(request); });
   on->get("/soon", [](request&) -> task<response> {
     co_await gyre::sleep_for(1s);
     co_return response::text("soon");
@@ -339,12 +340,12 @@ TEST_F(HttpServerLeaving, AStreamWhoseClientHasGoneIsNoError) {
   make();
   int ended = 0;
   on->get("/", [&ended](request&) {
-    return response::stream("text/plain", [&ended](body_writer& out) -> task<> {
+    return response::stream("text/plain", [&ended](body_writer& writer) -> task<> {
       struct at_end {
         int* count;
         ~at_end() { ++*count; }
       } const guard{&ended};
-      for (;;) co_await out.write(std::string(1000, 'x'));
+      for (;;) co_await writer.write(std::string(1000, 'x'));
     });
   });
   on->start();
@@ -362,10 +363,10 @@ TEST_F(HttpServerLeaving, AStreamWhoseClientHasGoneIsNoError) {
 TEST_F(HttpServerLeaving, AMalformedBodyIsNoErrorOfTheStreamThatReadsIt) {
   make();
   on->post("/",
-           [](request& from) {
-             return response::stream("text/plain", [&from](body_writer& out) -> task<> {
-               co_await out.write("begin");
-               while (auto chunk = co_await from.next_chunk()) co_await out.write(*chunk);
+           [](request& request) {
+             return response::stream("text/plain", [&request](body_writer& writer) -> task<> {
+               co_await writer.write("begin");
+               while (auto chunk = co_await request.next_chunk()) co_await writer.write(*chunk);
              });
            },
            {.streamed_body = true});

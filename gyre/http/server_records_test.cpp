@@ -195,14 +195,15 @@ TEST_F(HttpServerRecords, CountsTheBytesOfAllKindsOfBodies) {
   log_records();
   on->get("/text/{name}", [](request&) { return response::text("hello"); });
   on->get("/chunks", [](request&) {
-    return response::stream("text/plain", [](body_writer& out) -> task<> {
-      co_await out.write("123");
+    return response::stream("text/plain", [](body_writer& writer) -> task<> {
+      co_await writer.write("123");
       co_await gyre::sleep_for(20ms);
-      co_await out.write("4567");
+      co_await writer.write("4567");
     });
   });
   on->get("/length", [](request&) {
-    return response::stream("text/plain", 4, [](body_writer& out) { return out.write("1234"); });
+    return response::stream("text/plain", 4,
+                            [](body_writer& writer) { return writer.write("1234"); });
   });
   on->get("/upgrade", [](request&) {
     return response::upgrade("echo", [](upgraded_connection& out) { return out.write("hello!"); });
@@ -225,7 +226,7 @@ TEST_F(HttpServerRecords, CountsTheBytesOfAResponseToHttp10) {
   make();
   log_records();
   on->get("/", [](request&) {
-    return response::stream("text/plain", [](body_writer& out) { return out.write("123"); });
+    return response::stream("text/plain", [](body_writer& writer) { return writer.write("123"); });
   });
   on->start();
   peer client = connect();
@@ -238,8 +239,8 @@ TEST_F(HttpServerRecords, RecordsAStreamThatItsClientHasLeft) {
   make({.counts_routes = true});
   log_records();
   on->get("/", [](request&) {
-    return response::stream("text/plain", [](body_writer& out) -> task<> {
-      co_await out.write("123");
+    return response::stream("text/plain", [](body_writer& writer) -> task<> {
+      co_await writer.write("123");
       co_await gyre::sleep_for(1h);
     });
   });
@@ -264,8 +265,8 @@ TEST_F(HttpServerRecords, RecordsAStreamThatHasFailed) {
   log_records();
   on->on_error([](const request&, const std::exception_ptr&) {});
   on->get("/", [](request&) {
-    return response::stream("text/plain", [](body_writer& out) -> task<> {
-      co_await out.write("12");
+    return response::stream("text/plain", [](body_writer& writer) -> task<> {
+      co_await writer.write("12");
       throw std::runtime_error("no more");
     });
   });

@@ -53,8 +53,8 @@ class HttpServerStop : public testing::Test {
       co_return response::text("slow");
     });
   }
-  void send_slow(const peer& from) {
-    from.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+  void send_slow(const peer& client) {
+    client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     virtual_time.turn_until([&] { return on.metrics().active == 1; });
   }
   // A request whose handler runs for a minute, even if its stop is requested.
@@ -81,17 +81,17 @@ class HttpServerStop : public testing::Test {
     virtual_time.turn_until([&] { return done; });
     EXPECT_EQ(on.metrics().active, 0u);
   }
-  const std::string& received_end(peer& from) {
+  const std::string& received_end(peer& client) {
     virtual_time.turn_until([&] {
-      from.receive();
-      return from.ended;
+      client.receive();
+      return client.ended;
     });
-    EXPECT_EQ(from.error, 0);
-    from.close();
-    return from.text;
+    EXPECT_EQ(client.error, 0);
+    client.close();
+    return client.text;
   }
-  void send_get(const peer& from, std::string_view more = "") {
-    from.send("GET / HTTP/1.1\r\nHost: a\r\n" + std::string(more) + "\r\n");
+  void send_get(const peer& client, std::string_view more = "") {
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n" + std::string(more) + "\r\n");
     virtual_time.turn_until([&] { return on.metrics().active != 0; });
     virtual_time.settle();
   }
@@ -116,10 +116,10 @@ TEST_F(HttpServerStop, AnAnswerThatIsOnItsWayIsSentToItsEnd) {
 }
 
 TEST_F(HttpServerStop, AHandlerThatWaitsAnswersAtOnce) {
-  on.get("/", [](request& from) -> task<response> {
-    EXPECT_FALSE(from.server_stop_token().stop_requested());
+  on.get("/", [](request& request) -> task<response> {
+    EXPECT_FALSE(request.server_stop_token().stop_requested());
     auto waiting =
-        gyre::as_expected(gyre::stop_when(gyre::sleep_for(1h), from.server_stop_token()));
+        gyre::as_expected(gyre::stop_when(gyre::sleep_for(1h), request.server_stop_token()));
     const auto slept = co_await std::move(waiting);
     co_return response::text(slept ? "slept" : "stops");
   });
@@ -134,9 +134,9 @@ TEST_F(HttpServerStop, AHandlerThatWaitsAnswersAtOnce) {
 
 TEST_F(HttpServerStop, AStreamEndsWholly) {
   on.get("/", [](request&) {
-    return response::stream("text/plain", [](body_writer& out) -> task<> {
-      while (!out.server_stop_token().stop_requested()) {
-        co_await out.write("x");
+    return response::stream("text/plain", [](body_writer& writer) -> task<> {
+      while (!writer.server_stop_token().stop_requested()) {
+        co_await writer.write("x");
         co_await gyre::sleep_for(1s);
       }
     });
@@ -177,8 +177,8 @@ TEST_F(HttpServerStop, AnUpgradedConnectionLearnsIt) {
 }
 
 TEST_F(HttpServerStop, ARequestThatComesLaterKnowsIt) {
-  on.get("/", [](request& from) -> task<response> {
-    co_return response::text(from.server_stop_token().stop_requested() ? "stops" : "serves");
+  on.get("/", [](request& request) -> task<response> {
+    co_return response::text(request.server_stop_token().stop_requested() ? "stops" : "serves");
   });
   add_slow();
   on.start();
@@ -199,9 +199,9 @@ TEST_F(HttpServerStop, ARequestThatComesLaterKnowsIt) {
 
 TEST_F(HttpServerStop, AHandlerMayDestroyWhatItWaitedFor) {
   std::optional<std::string> state("kept");
-  on.get("/", [&](request& from) -> task<response> {
+  on.get("/", [&](request& request) -> task<response> {
     auto waiting =
-        gyre::as_expected(gyre::stop_when(gyre::sleep_for(1h), from.server_stop_token()));
+        gyre::as_expected(gyre::stop_when(gyre::sleep_for(1h), request.server_stop_token()));
     static_cast<void>(co_await std::move(waiting));
     std::string last = state.value_or("gone");
     state.reset();
@@ -298,7 +298,7 @@ TEST_F(HttpServerStop, AConnectionThatIsKeptEndsAtOnce) {
 }
 
 TEST_F(HttpServerStop, ABodyThatIsArrivingIsAnswered) {
-  on.post("/", [](request& from) { return response::text(std::string(from.body())); });
+  on.post("/", [](request& request) { return response::text(std::string(request.body())); });
   on.start();
   peer client(on.local_endpoint());
   const std::string_view begin = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe";

@@ -58,7 +58,7 @@ using HttpServer = gyre::http::test::server_fixture;
 TEST_F(HttpServer, AnswersByAnOrdinaryFunction) {
   make();
   on->get("/hello/{name}",
-          [](request& from) { return response::text("Hello, " + from.param("name")); });
+          [](request& request) { return response::text("Hello, " + request.param("name")); });
   on->start();
   EXPECT_EQ(answer_to(get("/hello/J%C3%BCrgen?x=1")),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -107,7 +107,7 @@ TEST_F(HttpServer, ChoosesByMethodAndPath) {
   make();
   on->get("/a", [](request&) { return response::text("get"); });
   on->post("/a", [](request&) { return response::text("post"); });
-  on->get("/b/{rest...}", [](request& from) { return response::text(from.param("rest")); });
+  on->get("/b/{rest...}", [](request& request) { return response::text(request.param("rest")); });
   on->start();
   EXPECT_THAT(answer_to(get("/a")), EndsWith("\r\n\r\nget"));
   EXPECT_THAT(answer_to(post("/a", "")), EndsWith("\r\n\r\npost"));
@@ -128,9 +128,9 @@ TEST_F(HttpServer, ChoosesByMethodAndPath) {
 TEST_F(HttpServer, OptionsForTheServerItselfHasOnePath) {
   make();
   std::string paths;
-  on->use([&](request& from, gyre::http::next_handler next) -> task<response> {
-    paths += std::string(from.path()) + '\n';
-    task<response> rest = next(from);
+  on->use([&](request& request, gyre::http::next_handler next) -> task<response> {
+    paths += std::string(request.path()) + '\n';
+    task<response> rest = next(request);
     co_return co_await std::move(rest);
   });
   on->put("/a", [](request&) { return status::ok; });
@@ -298,9 +298,9 @@ TEST_F(HttpServer, AnAnswerThatFailsIsNoWorkAnyMore) {
 
 TEST_F(HttpServer, GivesASegmentEncoded) {
   make();
-  on->get("/b/{rest...}", [](request& from) {
-    const bool is_missing = from.raw_param("other").data() == nullptr;
-    return response::text(std::string(from.raw_param("rest")) + (is_missing ? "" : "?"));
+  on->get("/b/{rest...}", [](request& request) {
+    const bool is_missing = request.raw_param("other").data() == nullptr;
+    return response::text(std::string(request.raw_param("rest")) + (is_missing ? "" : "?"));
   });
   on->start();
   EXPECT_THAT(answer_to(get("/b/c%2Fd/%20")), EndsWith("\r\n\r\nc%2Fd/%20"));
@@ -379,9 +379,9 @@ TEST_F(HttpServer, MiddlewareSurroundsHandlersTheFirstOutermost) {
   make();
   std::string calls;
   for (const char each : {'1', '2'}) {
-    on->use([&calls, each](request& from, gyre::http::next_handler next) -> task<response> {
+    on->use([&calls, each](request& request, gyre::http::next_handler next) -> task<response> {
       calls += each;
-      task<response> rest = next(from);
+      task<response> rest = next(request);
       response answer = co_await std::move(rest);
       calls += each;
       co_return std::move(answer.add("Via", std::string(1, each)));
@@ -400,9 +400,9 @@ TEST_F(HttpServer, MiddlewareSurroundsHandlersTheFirstOutermost) {
 
 TEST_F(HttpServer, MiddlewareMayAnswerItself) {
   make();
-  on->use([](request& from, gyre::http::next_handler next) -> task<response> {
-    if (!from.field("Authorization")) co_return status::unauthorized;
-    task<response> rest = next(from);
+  on->use([](request& request, gyre::http::next_handler next) -> task<response> {
+    if (!request.field("Authorization")) co_return status::unauthorized;
+    task<response> rest = next(request);
     co_return co_await std::move(rest);
   });
   on->get("/", [](request&) { return status::ok; });
@@ -416,11 +416,11 @@ TEST_F(HttpServer, MiddlewareMayAnswerItself) {
 TEST_F(HttpServer, AHandlerThatThrowsAnswers500AndIsReported) {
   make();
   std::string told;
-  on->on_error([&](const request& from, const std::exception_ptr& error) {
+  on->on_error([&](const request& request, const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& thrown) {
-      told += std::string(from.path()) + ": " + thrown.what() + "\n";
+      told += std::string(request.path()) + ": " + thrown.what() + "\n";
     }
   });
   on->get("/a", [](request&) -> response { throw std::runtime_error("one"); });
@@ -454,8 +454,8 @@ TEST_F(HttpServer, AnHttpErrorAnswersItsStatusAndText) {
 
 TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
   make();
-  on->get("/{n}", [](request& from) -> task<response> {
-    const std::string number = from.param("n");
+  on->get("/{n}", [](request& request) -> task<response> {
+    const std::string number = request.param("n");
     if (number == "1") co_await gyre::sleep_for(1s);
     co_return response::text(number);
   });
@@ -529,10 +529,10 @@ TEST_F(HttpServer, AStopIsRequestedWhenTheConnectionEnds) {
     bool* flag;
     ~at_end() { *flag = true; }
   };
-  on->get("/", [&](request& from) -> task<response> {
+  on->get("/", [&](request& request) -> task<response> {
     const at_end guard{&stopped};
     co_await gyre::sleep_for(1h);
-    co_return response::text(std::string(from.path()));
+    co_return response::text(std::string(request.path()));
   });
   on->start();
   peer client = connect();
@@ -545,8 +545,8 @@ TEST_F(HttpServer, AStopIsRequestedWhenTheConnectionEnds) {
 
 TEST_F(HttpServer, TheHostOfAnAbsoluteTargetReplacesHost) {
   make();
-  on->get("/a", [](request& from) {
-    return response::text(std::string(from.host()) + " " + std::string(from.path()));
+  on->get("/a", [](request& request) {
+    return response::text(std::string(request.host()) + " " + std::string(request.path()));
   });
   on->start();
   EXPECT_THAT(answer_to("GET http://b:81/a?q HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -557,7 +557,7 @@ TEST_F(HttpServer, TheHostOfAnAbsoluteTargetReplacesHost) {
 
 TEST_F(HttpServer, GivesWholeBodies) {
   make();
-  on->post("/", [](request& from) { return response::borrowed("text/plain", from.body()); });
+  on->post("/", [](request& request) { return response::borrowed("text/plain", request.body()); });
   on->start();
   EXPECT_THAT(answer_to(post("/", "hello")), EndsWith("\r\n\r\nhello"));
   EXPECT_THAT(answer_to("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -569,7 +569,7 @@ TEST_F(HttpServer, GivesWholeBodies) {
 
 TEST_F(HttpServer, ReadsARequestThatComesByteByByte) {
   make();
-  on->post("/", [](request& from) { return response::borrowed("text/plain", from.body()); });
+  on->post("/", [](request& request) { return response::borrowed("text/plain", request.body()); });
   on->start();
   peer client = connect();
   const std::string bytes = post("/", "hello") +
@@ -587,8 +587,8 @@ TEST_F(HttpServer, ReadsARequestThatComesByteByByte) {
 
 TEST_F(HttpServer, GivesTrailers) {
   make();
-  on->post("/", [](request& from) {
-    return response::text(std::string(from.trailers().get("checksum").value_or("none")));
+  on->post("/", [](request& request) {
+    return response::text(std::string(request.trailers().get("checksum").value_or("none")));
   });
   on->start();
   EXPECT_THAT(answer_to("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -598,7 +598,7 @@ TEST_F(HttpServer, GivesTrailers) {
 
 TEST_F(HttpServer, SendsContinueForAWholeBody) {
   make();
-  on->post("/", [](request& from) { return response::borrowed("text/plain", from.body()); });
+  on->post("/", [](request& request) { return response::borrowed("text/plain", request.body()); });
   on->start();
   peer client = connect();
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
@@ -618,14 +618,14 @@ TEST_F(HttpServer, RefusesABodyInsteadOfAskingForIt) {
   EXPECT_TRUE(ends(client));
 }
 
-task<response> count_streamed(request& from) {
+task<response> count_streamed(request& request) {
   std::size_t size = 0;
   for (;;) {
-    const auto chunk = co_await from.next_chunk();
+    const auto chunk = co_await request.next_chunk();
     if (!chunk) break;
     size += chunk->size();
   }
-  const std::string end(from.trailers().get("End").value_or(""));
+  const std::string end(request.trailers().get("End").value_or(""));
   co_return response::text(std::to_string(size) + end);
 }
 
@@ -650,10 +650,10 @@ TEST_F(HttpServer, StreamsBodies) {
 TEST_F(HttpServer, NeverSendsContinueBehindTheHeadOfAnAnswer) {
   make();
   on->post("/",
-           [](request& from) {
-             return response::stream("text/plain", [&from](body_writer& out) -> task<> {
-               const auto chunk = co_await from.next_chunk();
-               co_await out.write(*chunk);
+           [](request& request) {
+             return response::stream("text/plain", [&request](body_writer& writer) -> task<> {
+               const auto chunk = co_await request.next_chunk();
+               co_await writer.write(*chunk);
              });
            },
            {.streamed_body = true});
@@ -677,9 +677,9 @@ TEST_F(HttpServer, APeerWaitsWhileAHandlerDoesNotRead) {
   make();
   gyre::manual_reset_event go;
   on->post("/",
-           [&](request& from) -> task<response> {
+           [&](request& request) -> task<response> {
              co_await go.wait();
-             task<response> rest = count_streamed(from);
+             task<response> rest = count_streamed(request);
              co_return co_await std::move(rest);
            },
            {.streamed_body = true});
@@ -726,9 +726,9 @@ TEST_F(HttpServer, ATruncatedStreamedBodyIsAnError) {
   make();
   std::error_code told;
   on->post("/",
-           [&](request& from) -> task<response> {
+           [&](request& request) -> task<response> {
              try {
-               task<response> rest = count_streamed(from);
+               task<response> rest = count_streamed(request);
                co_return co_await std::move(rest);
              } catch (const std::system_error& error) {
                told = error.code();
@@ -765,12 +765,12 @@ TEST_F(HttpServer, NextChunkNeedsARouteWithStreamedBodies) {
 TEST_F(HttpServer, StreamsAResponse) {
   make();
   on->get("/", [](request&) {
-    return response::stream("text/plain", [](body_writer& to) -> task<> {
-      co_await to.write("one,");
+    return response::stream("text/plain", [](body_writer& writer) -> task<> {
+      co_await writer.write("one,");
       co_await gyre::sleep_for(0s);
-      co_await to.write("");
-      co_await to.write("two");
-      to.add_trailer("End", "yes");
+      co_await writer.write("");
+      co_await writer.write("two");
+      writer.add_trailer("End", "yes");
     });
   });
   on->start();
@@ -786,7 +786,7 @@ TEST_F(HttpServer, StreamsToHttp10UntilTheEnd) {
   make();
   on->get("/", [](request&) {
     return response::stream("text/plain",
-                            [](body_writer& to) -> task<> { co_await to.write("all"); });
+                            [](body_writer& writer) -> task<> { co_await writer.write("all"); });
   });
   on->start();
   peer client = connect();
@@ -800,8 +800,8 @@ TEST_F(HttpServer, AStreamThatThrowsCutsTheResponse) {
   make();
   on->on_error([](const request&, std::exception_ptr) {});
   on->get("/", [](request&) {
-    return response::stream("text/plain", [](body_writer& to) -> task<> {
-      co_await to.write("part");
+    return response::stream("text/plain", [](body_writer& writer) -> task<> {
+      co_await writer.write("part");
       throw std::runtime_error("no more");
     });
   });
@@ -817,14 +817,14 @@ TEST_F(HttpServer, AWriterWaitsForAPeerThatDoesNotRead) {
   std::size_t written = 0;
   bool ended = false;
   on->get("/", [&](request&) {
-    return response::stream("text/plain", [&](body_writer& to) -> task<> {
+    return response::stream("text/plain", [&](body_writer& writer) -> task<> {
       struct at_end {
         bool* flag;
         ~at_end() { *flag = true; }
       } const guard{&ended};
       const std::string piece(50'000, 'x');
       for (;;) {
-        co_await to.write(piece);
+        co_await writer.write(piece);
         written += piece.size();
       }
     });
@@ -854,11 +854,11 @@ TEST_F(HttpServer, AWriterThatNeedNotWaitGivesWayToOthers) {
   std::size_t written = 0;
   std::size_t written_before_others = 4'000'000;
   on->get("/", [&](request&) {
-    return response::stream("text/plain", [&](body_writer& to) -> task<> {
+    return response::stream("text/plain", [&](body_writer& writer) -> task<> {
       virtual_time.loop.post([&] { written_before_others = written; });
       const std::string piece(50'000, 'x');
       while (written < 3'000'000) {
-        co_await to.write(piece);
+        co_await writer.write(piece);
         written += piece.size();
       }
     });
@@ -881,9 +881,9 @@ TEST_F(HttpServer, SendsFiles) {
   const std::string text = long_text(200'000);
   ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   on->on_error([](const request&, std::exception_ptr) {});
-  on->get("/{from}/{count}", [&](request& from) {
+  on->get("/{from}/{count}", [&](request& request) {
     return response::file("text/plain", gyre::unique_fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC)),
-                          std::stoul(from.param("from")), std::stoul(from.param("count")));
+                          std::stoul(request.param("from")), std::stoul(request.param("count")));
   });
   on->start();
   peer client = connect();
@@ -911,9 +911,9 @@ TEST_F(HttpServer, AnswersAFileThatEndsTooEarlyBy500) {
     }
   });
   int descriptor = file.get();
-  on->get("/{from}/{count}", [&](request& from) {
+  on->get("/{from}/{count}", [&](request& request) {
     return response::file("text/plain", gyre::unique_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)),
-                          std::stoull(from.param("from")), std::stoull(from.param("count")))
+                          std::stoull(request.param("from")), std::stoull(request.param("count")))
         .set("ETag", "\"1\"");
   });
   on->start();
@@ -963,8 +963,8 @@ TEST_F(HttpServer, CutsOffAFileThatBecomesShorterWhileItIsSent) {
 
 TEST_F(HttpServer, HandsAnUpgradedConnectionToTheProgram) {
   make();
-  on->get("/", [](request& from) {
-    EXPECT_EQ(from.field("Upgrade"), "echo");
+  on->get("/", [](request& request) {
+    EXPECT_EQ(request.field("Upgrade"), "echo");
     return response::upgrade("echo", [](upgraded_connection& peer) -> task<> {
       for (;;) {
         const auto bytes = co_await peer.next();
@@ -991,8 +991,8 @@ TEST_F(HttpServer, HandsAnUpgradedConnectionToTheProgram) {
 TEST_F(HttpServer, TheBodyOfARequestIsNoPartOfTheProtocolAfterAnUpgrade) {
   make();
   std::string body;
-  on->post("/", [&](request& from) {
-    const std::string_view whole = from.body();
+  on->post("/", [&](request& request) {
+    const std::string_view whole = request.body();
     return response::upgrade("echo", [&body, whole](upgraded_connection& peer) -> task<> {
       const auto bytes = co_await peer.next();
       body = whole;
@@ -1353,9 +1353,9 @@ TEST_F(HttpServer, LogsAccess) {
 TEST(HttpServerOnLoops, ServesOnSeveralLoops) {
   gyre::loop_pool loops(2);
   server on(loops, any_port(), {.tcp = {.strategy = gyre::net::accept_strategy::round_robin}});
-  on.post("/", [](request& from) -> task<response> {
+  on.post("/", [](request& request) -> task<response> {
     co_await gyre::sleep_for(1ms);
-    co_return response::text(std::string(from.body()));
+    co_return response::text(std::string(request.body()));
   });
   on.start();
   gyre::loop here;

@@ -49,7 +49,7 @@ using testing::ElementsAre;
 
 class HttpWebsocketConnection : public gyre::http::test::websocket_fixture {
  protected:
-  // Handlers that write the calls to `log`.
+  // Returns handlers that write their calls to `log`.
   websocket_handlers logging() {
     websocket_handlers handlers;
     handlers.on_open([this](websocket_connection&) { log.emplace_back("open"); });
@@ -231,7 +231,7 @@ TEST_F(HttpWebsocketConnection, AnExceptionOfAHandlerClosesTheSocket) {
       });
       return handlers;
     };
-    // As a server: the client gets the code, and on_error() is called.
+    // The handlers serve a client, which gets the code of an error, and on_error() is called.
     errors = 0;
     serve_by(throwing);
     const auto talk = [&]() -> task<> {
@@ -247,12 +247,12 @@ TEST_F(HttpWebsocketConnection, AnExceptionOfAHandlerClosesTheSocket) {
     run(talk());
     TearDown();
     on.reset();
-    // No error is reported once the client has left.
+    // The server reports no error of on_close, as the client has left by then.
     EXPECT_TRUE(errors == 1 || who == thrower::close) << errors;
     EXPECT_EQ(end, who == thrower::close ? std::error_code() : gyre::io::errc::aborted);
     EXPECT_EQ(log.size(), 1u);
     errors = 0;
-    // As a client: the exception leaves the task.
+    // The handlers are those of a client, whose task throws the exception.
     serve([&](websocket& socket) -> task<> {
       co_await socket.send_text("hello");
       if (who == thrower::close) co_await socket.close();
@@ -350,7 +350,7 @@ TEST_F(HttpWebsocketConnection, APeerThatDoesNotReadHasToWait) {
       for (; sent < count; ++sent) co_await socket.send_text(text);
     };
     const auto receive_all = [&]() -> task<> {
-      // The sender does not get far while nothing is read.
+      // The sender stops after some messages while the other end reads nothing.
       for (int before = -1; before != sent; co_await gyre::sleep_for(100ms)) before = sent;
       for (int i = 0; i < count; ++i) {
         const auto message = co_await socket.receive();
@@ -390,7 +390,7 @@ TEST_F(HttpWebsocketConnection, PausesReceiving) {
       EXPECT_EQ(log.size(), 1 + i);
       if (i < 3) paused->resume_reading();
     }
-    // Closing ends the pause, and the handshake is complete.
+    // close() ends the pause, so that the closing handshake is completed.
     paused->close(static_cast<close_code>(4001), "paused");
     paused->close();
     EXPECT_FALSE(paused->send_text("late"));
@@ -462,7 +462,7 @@ TEST_F(HttpWebsocketConnection, NoticesThatItsPeerLeaves) {
       websocket socket = co_await std::move(connecting);
       co_await socket.send_text("hello");
       while (log.size() != 2) co_await gyre::sleep_for(1ms);
-    }  // without a Close frame
+    }  // destroyed without a Close frame
     co_await ended.wait();
   };
   run(talk());
@@ -515,7 +515,7 @@ TEST_F(HttpWebsocketConnection, MayEndAtAnyMoment) {
   int open_count = 0;
   int close_count = 0;
   std::mt19937 random(7);
-  // Handlers that do at random what handlers may do.
+  // The handlers make random calls, all of which are allowed.
   const auto make = [&] {
     websocket_handlers handlers;
     const auto act = [&](websocket_connection& socket) {

@@ -21,7 +21,9 @@ namespace {
 using namespace std::chrono_literals;
 namespace metrics = gyre::metrics;
 
-std::string collect(metrics::registry& from) { return gyre::sync_wait(from.collect()).text(); }
+std::string collect(metrics::registry& metrics) {
+  return gyre::sync_wait(metrics.collect()).text();
+}
 
 void run_on_threads(int count, auto work) {
   std::vector<std::thread> threads;

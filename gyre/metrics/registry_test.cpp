@@ -66,7 +66,7 @@ namespace metrics = gyre::metrics;
 static_assert(metrics::writable<carts> && !metrics::writable<int>);
 static_assert(!metrics::is_read_on_owner<cart_metrics> && metrics::is_read_on_owner<bound_metrics>);
 
-// Collects on a loop of its own, whose timers the limit needs.
+// Collects on a new loop, because the limit needs timers.
 std::string collect(const metrics::registry& all, gyre::duration limit = 1min) {
   gyre::loop own;
   return gyre::sync_wait(own, all.collect(metrics::exposition_format::text, limit)).text();
@@ -227,16 +227,17 @@ TEST(MetricsRegistry, AHeldLoopIsReportedAndLeftOut) {
   EXPECT_TRUE(text.contains("carts{name=\"other\"} 3\n"));
   EXPECT_FALSE(text.contains("bound{"));
   EXPECT_TRUE(text.contains("gyre_metrics_unanswered_sources 1\n"));
-  for (int i = 0; i < 20; ++i) static_cast<void>(collect(all, 0ms));  // no more than 8 wait
+  // At most 8 of these readings wait for the loop.
+  for (int i = 0; i < 20; ++i) static_cast<void>(collect(all, 0ms));
   held.release();
-  // The loop may still have the earlier readings to run.
+  // The loop may still run earlier readings, before which it does not respond to a new one.
   int collections = 1;
   std::string later = collect(all);
   for (; !later.contains("gyre_executor_up{name=\"held\"} 1\n"); ++collections) {
     later = collect(all);
   }
   EXPECT_TRUE(later.contains("bound{name=\"one\"} 7\n"));
-  // Late responses count, with their delays.
+  // The histogram of responses also counts those that came too late for their collection.
   const std::string key = "gyre_executor_response_seconds_count{name=\"held\"} ";
   const std::size_t found = later.find(key);
   ASSERT_NE(found, later.npos);
@@ -295,10 +296,10 @@ TEST(MetricsRegistry, ObjectsMayEndWhileTheyAreCollected) {
       static_cast<void>(gyre::sync_wait(own, all.collect()));
     }
   });
-  const auto use_objects = [](metrics::registry& from, gyre::executor& loop) -> gyre::task<> {
+  const auto use_objects = [](metrics::registry& registry, gyre::executor& loop) -> gyre::task<> {
     for (int i = 0; i < 300; ++i) {
       auto object = std::make_unique<bound>();
-      auto kept = from.add("bound", loop, *object);
+      auto kept = registry.add("bound", loop, *object);
       co_await gyre::yield();
       kept.reset();
       object.reset();

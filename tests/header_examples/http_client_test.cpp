@@ -30,8 +30,8 @@ class HttpClientExamples : public testing::Test {
  protected:
   HttpClientExamples() {
     server.get("/users/7", [](gyre::http::request&) { return gyre::http::response::text("Ada"); });
-    server.put("/users/7", [](gyre::http::request& from) {
-      return gyre::http::response::text(std::string(from.body()));
+    server.put("/users/7", [](gyre::http::request& request) {
+      return gyre::http::response::text(std::string(request.body()));
     });
     server.start();
   }

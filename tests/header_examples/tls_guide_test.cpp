@@ -121,10 +121,10 @@ TEST(TlsGuide, AServerWithCallbacksTakesATransport) {
   options.transport = gyre::tls::server_transport(context);
   gyre::net::tcp_server server(loop, address, options);  // such as ":8443"
   // clang-format on
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send("hello ");
-    from.send(in.bytes());
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send("hello ");
+    connection.send(input.bytes());
+    input.consume_all();
   });
   server.start();
   EXPECT_EQ(gyre::sync_wait(loop, ask_with_trust(server.local_endpoint().to_string())),

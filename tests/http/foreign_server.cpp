@@ -47,10 +47,10 @@ std::string& failures() {
   return lines;
 }
 
-gyre::task<response> count(request& from) {
+gyre::task<response> count(request& request) {
   std::size_t size = 0;
   try {
-    while (auto piece = co_await from.next_chunk()) size += piece->size();
+    while (auto piece = co_await request.next_chunk()) size += piece->size();
   } catch (const std::system_error& error) {
     failures().append("body: ").append(error.what()).append("\n");
     throw;
@@ -60,14 +60,14 @@ gyre::task<response> count(request& from) {
 
 constexpr std::chrono::seconds patience{100};
 
-gyre::task<response> fetch(request& from) {
+gyre::task<response> fetch(request& request) {
   gyre::http::client_options options{
       .tls = gyre::tls::tls_context::client({.verify = false, .handshake_timeout = patience})};
   options.timeouts.handshake = patience;
-  gyre::http::client client(from.loop(), std::move(options));
+  gyre::http::client client(request.loop(), std::move(options));
   std::string outcome;
   try {
-    const auto answer = co_await client.get(from.body());
+    const auto answer = co_await client.get(request.body());
     outcome = "got " + std::string(answer.body());
   } catch (const std::system_error& error) {
     outcome = std::string("failed: ") + error.what();
@@ -75,10 +75,10 @@ gyre::task<response> fetch(request& from) {
   co_return response::text(outcome);
 }
 
-gyre::task<> write_endlessly(gyre::http::body_writer& to) {
+gyre::task<> write_endlessly(gyre::http::body_writer& writer) {
   static const std::string piece(std::size_t{64} << 10, 'x');
   try {
-    for (;;) co_await to.write(piece);
+    for (;;) co_await writer.write(piece);
   } catch (const std::system_error&) {
     // The connection has ended; nobody needs a line on stderr.
   }
@@ -96,7 +96,8 @@ gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context
   server.listen(gyre::net::endpoint("127.0.0.1:0"));
   server.get("/hello", [](request&) { return response::text("hello"); });
   server.any("/any", [](request&) { return response::text("hello"); });  // for h2spec
-  server.post("/echo", [](request& from) { return response::text(std::string(from.body())); });
+  server.post("/echo",
+              [](request& request) { return response::text(std::string(request.body())); });
   server.put("/sink", count, {.streamed_body = true});
   server.post("/fetch", fetch);
   server.get("/failures", [](request&) { return response::text(std::exchange(failures(), "")); });

@@ -30,15 +30,14 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-/// The body of a response, of which `held_back` bytes are not there yet.
+/// The body of a response, whose last `held_back` bytes cannot be taken until release().
 class text_body final : public http2_body_source {
  public:
   explicit text_body(std::string text, std::size_t held_back = 0)
       : text_(std::move(text)), held_back_(held_back) {}
 
   offer offer_bytes(std::size_t max_size) noexcept override {
-    const std::size_t there = text_.size() - held_back_;
-    const std::size_t size = std::min(there, max_size);
+    const std::size_t size = std::min(text_.size() - held_back_, max_size);
     return {.size = size, .is_last = size == text_.size()};
   }
   bool take_bytes(gyre::io::buffer& output, std::size_t size) override {
@@ -466,7 +465,7 @@ TEST(Http2Session, ContinuationsEndTheConnection) {
 }
 
 TEST(Http2Session, FieldsAreChargedMoreThanTheirText) {
-  // One byte on the wire for each field: index 62 is the entry that the first block has added.
+  // Each field takes one byte on the wire: index 62 is the entry that the first block has added.
   const std::string start = block_of(request_fields("GET", "/"));
   {
     side server;
@@ -611,7 +610,7 @@ TEST(Http2Session, AClientKnowsWhatItsServerHasNotProcessed) {
   client.request();
   client.request();
   client.send();
-  client.request();  // not sent when GOAWAY comes
+  client.request();  // a request that is not sent when GOAWAY comes
   EXPECT_TRUE(client.session.may_request());
   EXPECT_EQ(client.receive(frame(goaway_frame, 0, 0, big_endian(1) + big_endian(0))),
             "sent 1\nsent 3\nclosed 3 7\n");

@@ -189,10 +189,10 @@ class beast_server {
   }
 
  private:
-  static void accept(acceptor& from, const site& site) {
-    from.async_accept([&](const error_code& error, socket accepted) {
+  static void accept(acceptor& listener, const site& site) {
+    listener.async_accept([&](const error_code& error, socket accepted) {
       if (!error) std::make_shared<session>(std::move(accepted), site)->read();
-      accept(from, site);
+      accept(listener, site);
     });
   }
 };

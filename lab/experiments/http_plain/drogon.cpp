@@ -61,8 +61,8 @@ class drogon_server {
     send_bytes(send, lab::http::json_type, lab::http::make_json());
   }
 
-  static void echo(const drogon::HttpRequestPtr& asked, respond&& send) {
-    send_bytes(send, lab::http::bytes_type, std::string(asked->body()));
+  static void echo(const drogon::HttpRequestPtr& request, respond&& send) {
+    send_bytes(send, lab::http::bytes_type, std::string(request->body()));
   }
 };
 

@@ -49,29 +49,29 @@ class evhttp_server {
     return made;
   }
 
-  static void reply(evhttp_request* asked, const char* type, evbuffer* body) {
-    evhttp_add_header(evhttp_request_get_output_headers(asked), "Content-Type", type);
-    evhttp_send_reply(asked, HTTP_OK, "OK", body);
+  static void reply(evhttp_request* request, const char* type, evbuffer* body) {
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+    evhttp_send_reply(request, HTTP_OK, "OK", body);
   }
 
-  static void json(evhttp_request* asked, void*) {
+  static void json(evhttp_request* request, void*) {
     const std::string text = lab::http::make_json();
     evbuffer_add(out_, text.data(), text.size());
-    reply(asked, lab::http::json_type.data(), out_);
+    reply(request, lab::http::json_type.data(), out_);
   }
 
-  static void file(evhttp_request* asked, void*) {
+  static void file(evhttp_request* request, void*) {
     evbuffer_add_file_segment(out_, file_, 0, -1);
-    reply(asked, lab::http::bytes_type.data(), out_);
+    reply(request, lab::http::bytes_type.data(), out_);
   }
 
-  static void other(evhttp_request* asked, void*) {
-    if (evhttp_request_get_command(asked) == EVHTTP_REQ_POST) {
-      reply(asked, lab::http::bytes_type.data(), evhttp_request_get_input_buffer(asked));
+  static void other(evhttp_request* request, void*) {
+    if (evhttp_request_get_command(request) == EVHTTP_REQ_POST) {
+      reply(request, lab::http::bytes_type.data(), evhttp_request_get_input_buffer(request));
       return;
     }
     evbuffer_add(out_, lab::http::hello.data(), lab::http::hello.size());
-    reply(asked, lab::http::text_type.data(), out_);
+    reply(request, lab::http::text_type.data(), out_);
   }
 
   static inline evbuffer_file_segment* file_ = nullptr;

@@ -23,8 +23,8 @@ inline gyre::http::server_options gyre_options() {
 
 inline gyre::http::response say_hello() { return gyre::http::response::borrowed(text_type, hello); }
 
-inline gyre::http::response echo(gyre::http::request& asked) {
-  return gyre::http::response::borrowed(bytes_type, asked.body());
+inline gyre::http::response echo(gyre::http::request& request) {
+  return gyre::http::response::borrowed(bytes_type, request.body());
 }
 
 inline gyre::http::response give_file(const site& site) {

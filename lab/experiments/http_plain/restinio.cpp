@@ -26,25 +26,26 @@ class restinio_server {
  public:
   static void serve_at(std::uint16_t port, const site& site) {
     using traits = restinio::default_single_thread_traits_t;
-    restinio::run(
-        restinio::on_this_thread<traits>()
-            .port(port)
-            .address("127.0.0.1")
-            .max_pipelined_requests(64)
-            .buffer_size(std::size_t{20} * 1024)
-            .concurrent_accepts_count(8)
-            .acceptor_options_setter([](restinio::acceptor_options_t& options) {
-              options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
-              options.set_option(restinio::asio_ns::ip::tcp::acceptor::reuse_address(true));
-            })
-            .request_handler(
-                [&site](const restinio::request_handle_t& asked) { return answer(*asked, site); }));
+    restinio::run(restinio::on_this_thread<traits>()
+                      .port(port)
+                      .address("127.0.0.1")
+                      .max_pipelined_requests(64)
+                      .buffer_size(std::size_t{20} * 1024)
+                      .concurrent_accepts_count(8)
+                      .acceptor_options_setter([](restinio::acceptor_options_t& options) {
+                        options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
+                        options.set_option(
+                            restinio::asio_ns::ip::tcp::acceptor::reuse_address(true));
+                      })
+                      .request_handler([&site](const restinio::request_handle_t& request) {
+                        return answer(*request, site);
+                      }));
   }
 
  private:
   template <class Body>
-  static auto reply(restinio::request_t& asked, std::string_view type, Body body) {
-    return asked.create_response()
+  static auto reply(restinio::request_t& request, std::string_view type, Body body) {
+    return request.create_response()
         .append_header(restinio::http_field::date, std::string(lab::http::cached_date()))
         .append_header(restinio::http_field::content_type, std::string(type))
         .set_body(std::move(body))
@@ -58,20 +59,22 @@ class restinio_server {
                               restinio::file_meta_t(lab::http::file_bytes, opened));
   }
 
-  static restinio::request_handling_status_t answer(restinio::request_t& asked, const site& site) {
-    const auto& head = asked.header();
+  static restinio::request_handling_status_t answer(restinio::request_t& request,
+                                                    const site& site) {
+    const auto& head = request.header();
     if (head.method() == restinio::http_method_post()) {
       // The answer shares the request, whose body it would have to copy otherwise.
-      const auto body = std::shared_ptr<const std::string>(asked.shared_from_this(), &asked.body());
-      return reply(asked, lab::http::bytes_type, body);
+      const auto body =
+          std::shared_ptr<const std::string>(request.shared_from_this(), &request.body());
+      return reply(request, lab::http::bytes_type, body);
     }
     if (head.path() == "/json") {
-      return reply(asked, lab::http::json_type, lab::http::make_json());
+      return reply(request, lab::http::json_type, lab::http::make_json());
     }
     if (head.path() == "/file") {
-      return reply(asked, lab::http::bytes_type, file_of(site));
+      return reply(request, lab::http::bytes_type, file_of(site));
     }
-    return reply(asked, lab::http::text_type,
+    return reply(request, lab::http::text_type,
                  restinio::const_buffer(lab::http::hello.data(), lab::http::hello.size()));
   }
 };

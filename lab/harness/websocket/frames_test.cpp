@@ -10,7 +10,7 @@
 namespace lab::websocket {
 namespace {
 
-// A frame as a server sends it.
+// Returns a frame as a server sends it, without a mask.
 std::string server_frame(unsigned first, std::string_view payload) {
   std::string frame(1, static_cast<char>(first));
   if (payload.size() < 126) {
