@@ -100,7 +100,7 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
   }
   if (deflate) agreement.deflate = deflate->agreement;
   const std::string subprotocol = agreement.subprotocol;
-  // Freed when the socket opens, as its options are not needed for the life of the socket.
+  // The options are freed when the socket opens, which does not need them any more.
   auto accepted =
       std::make_unique<accepted_websocket>(accepted_websocket{.loop = &request.loop(),
                                                               .serve = std::move(serve),

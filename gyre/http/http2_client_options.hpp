@@ -38,8 +38,8 @@ struct http2_client_options {
   /// Time after which a PING is sent to a server that sends nothing while requests are in progress;
   /// zero means never.
   duration ping_interval = std::chrono::seconds{30};
-  /// Time for the answer to a PING, after which the connection is closed, and its requests fail
-  /// with errc::timed_out. Must be positive.
+  /// Time for the acknowledgement of a PING, after which the connection is closed, and its requests
+  /// fail with errc::timed_out. Must be positive.
   duration ping_timeout = std::chrono::seconds{10};
   /// Bytes that the state of the protocol may hold, such as streams, header tables and the heads of
   /// requests that wait to be sent. A connection that needs more is closed.

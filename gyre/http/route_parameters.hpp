@@ -60,7 +60,7 @@ class route_parameters {
 
   // The caller must not add more than max_count parameters.
   /// Adds a parameter; called by the router.
-  void push(parameter added) noexcept { parameters_[count_++] = added; }
+  void push(parameter entry) noexcept { parameters_[count_++] = entry; }
   /// Removes the parameter that was added last; called by the router.
   void pop() noexcept { --count_; }
   void clear() noexcept { count_ = 0; }

@@ -17,8 +17,9 @@
 namespace gyre::http {
 namespace {
 
-constexpr std::size_t message_cost = 40;  // of a message that waits, besides its bytes
-// While more bytes wait to be sent, nothing is received.
+// A message that waits counts this much besides its bytes.
+constexpr std::size_t message_cost = 40;
+// While more than this waits to be sent, nothing is received.
 constexpr std::size_t max_output_while_reading = std::size_t{64} << 10;
 // An idle connection keeps a queue of this many bytes.
 constexpr std::size_t max_idle_queue = std::size_t{4} << 10;
@@ -208,7 +209,7 @@ std::error_code websocket_connection::reason_of_end(
   } catch (const std::system_error& failure) {
     return failure.code();
   } catch (...) {
-    return std::make_error_code(std::errc::not_enough_memory);  // nothing else fails
+    return std::make_error_code(std::errc::not_enough_memory);  // no other failure is possible
   }
 }
 

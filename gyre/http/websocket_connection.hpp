@@ -127,16 +127,16 @@ class websocket_connection {
   websocket& socket_;
   websocket_handlers handlers_;
   const std::size_t output_limit_;
-  scope* tasks_ = nullptr;  // while the socket is served
+  scope* tasks_ = nullptr;  // null unless the socket is served
   output_queue queue_;
-  output_queue sending_;  // emptied, and swapped with queue_
+  output_queue sending_;  // the messages that are being sent; swapped with queue_
   std::size_t pending_output_ = 0;
-  std::optional<task<>> closing_;  // that of close(), to be awaited after the last message
+  std::optional<task<>> closing_;  // the task of close(), awaited after the last message
   auto_reset_event must_write_;
   manual_reset_event may_read_{true};
   bool is_paused_ = false;      // whether the program has paused receiving
   bool exceeds_limit_ = false;  // whether a send was above the limit
-  std::exception_ptr failure_;  // the exception of a callback
+  std::exception_ptr failure_;  // the exception that a callback has thrown
 };
 
 }  // namespace gyre::http

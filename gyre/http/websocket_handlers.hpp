@@ -60,7 +60,8 @@ class websocket_handlers {
     message_ = std::move(callback);
     return *this;
   }
-  /// The connection has taken all messages that waited. Once for several sends; not after close().
+  /// The connection has taken all messages that waited: one call for several sends, and none after
+  /// close().
   websocket_handlers& on_write_complete(move_only_function<void(websocket_connection&)> callback) {
     write_complete_ = std::move(callback);
     return *this;

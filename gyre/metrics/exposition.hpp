@@ -125,7 +125,7 @@ class exposition {
   enum class kind : std::uint8_t { counter, gauge, summary, histogram };
 
   struct sample {
-    std::string label_set;  // equal for equal sets of labels
+    std::string label_set;  // a text that equal sets of labels share
     std::string lines;
   };
   struct family {
@@ -151,8 +151,8 @@ class exposition {
 
   exposition_format format_;
   std::vector<family> families_;
-  std::map<std::string, std::size_t, std::less<>> indices_;  // of the families, by their names
-  std::set<std::string, std::less<>> sample_names_;          // of all families
+  std::map<std::string, std::size_t, std::less<>> indices_;  // indices of families_, by name
+  std::set<std::string, std::less<>> sample_names_;          // the names of all samples
   std::vector<std::string> common_names_;
   std::vector<std::string> common_values_;
 };

@@ -41,12 +41,12 @@ class family final : public detail::instrument {
  public:
   /// Called by a registry. `prototype` makes an instrument.
   family(std::string name, std::string help, std::vector<std::string> labels,
-         family_options options, detail::prototype<Instrument> prototype, counter& refused)
+         family_options options, detail::prototype<Instrument> prototype, counter& refusals)
       : detail::instrument(std::move(name), std::move(help)),
         labels_(std::move(labels)),
         options_(options),
         prototype_(std::move(prototype)),
-        refused_(refused) {
+        refusals_(refusals) {
     if (options_.max_series == 0) {
       throw std::invalid_argument("gyre::metrics::family: max_series must be at least 1");
     }
@@ -97,7 +97,7 @@ class family final : public detail::instrument {
     const bool is_other =
         std::ranges::all_of(values, [](std::string_view value) { return value == "other"; });
     if (is_other || series_.size() >= options_.max_series) {
-      if (!is_other) refused_.add();
+      if (!is_other) refusals_.add();
       if (!other_) other_ = prototype_();
       return *other_;
     }
@@ -114,10 +114,10 @@ class family final : public detail::instrument {
   const std::vector<std::string> labels_;
   const family_options options_;
   const detail::prototype<Instrument> prototype_;
-  counter& refused_;
+  counter& refusals_;
   mutable std::shared_mutex mutex_;  // guards the members below
   std::map<std::vector<std::string>, std::unique_ptr<Instrument>, less_values> series_;
-  std::unique_ptr<Instrument> other_;  // of combinations above max_series
+  std::unique_ptr<Instrument> other_;  // shared by the combinations above max_series
 };
 
 }  // namespace gyre::metrics

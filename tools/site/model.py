@@ -307,7 +307,7 @@ class Reader:
     def inherited(
         self, parent: ElementTree.Element, heir: Declaration, depth: int = 0
     ) -> list[Declaration]:
-        """Public members of a base of namespace detail, which a user knows as the heir's."""
+        """Public members of a base of namespace detail, which a user knows as the derived class's."""
         members = [
             member
             for member in self.members(parent, heir.qualified, any_header=True)

@@ -25,13 +25,13 @@ class body_clock {
   void resume(steady_time time) noexcept {
     begin_ += time - *std::exchange(paused_at_, std::nullopt);
   }
-  /// Returns when the time limit expires after `received` bytes, if there is one.
+  /// Returns when the time limit expires after `received_bytes` bytes, if there is one.
   std::optional<steady_time> deadline(const server_timeouts& limits,
-                                      std::uint64_t received) const noexcept {
+                                      std::uint64_t received_bytes) const noexcept {
     if (limits.body.count() == 0) return std::nullopt;
     const steady_time deadline = gyre::detail::later(begin_, limits.body);
     if (limits.body_rate == 0) return deadline;
-    const std::chrono::duration<std::uint64_t> earned(received /
+    const std::chrono::duration<std::uint64_t> earned(received_bytes /
                                                       static_cast<std::uint64_t>(limits.body_rate));
     return gyre::detail::later(deadline, earned);
   }

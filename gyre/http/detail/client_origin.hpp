@@ -73,7 +73,7 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
     ~waiter();
 
     manual_reset_event changed;
-    client_stream_pointer stream;  // given by the origin
+    client_stream_pointer stream;  // set by the origin when it is the waiter's turn
 
    private:
     client_origin& origin_;
@@ -102,11 +102,12 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
   const client_options& options_;
   version version_;
   pool pool_;
-  std::vector<connection_pointer> connections_;  // of HTTP/2
+  std::vector<connection_pointer> connections_;  // those of HTTP/2
   intrusive_list<waiter> waiters_;               // the oldest first
   std::size_t waiting_ = 0;
   single_flight<std::monostate> additions_;
-  steady_time next_addition_ = steady_time::min();  // of a connection beside others
+  // The earliest time at which the next connection beside others is made.
+  steady_time next_addition_ = steady_time::min();
   inplace_stop_source closing_;
   bool is_closed_ = false;
 };

@@ -14,12 +14,13 @@
 
 namespace gyre::http::detail {
 
-/// The answer of all loops to one request, which is shared by the functions that they call.
+/// The connections that the loops have reported for one request, shared by the functions that they
+/// call.
 class connection_listing::answer {
  public:
   explicit answer(std::size_t max_entries) noexcept : max_entries_(max_entries) {}
 
-  /// Set when no loop can add a connection any more.
+  /// Is set when no loop can add a connection any more.
   manual_reset_event completed;
 
   void add(const std::string& server, net::tcp_connection& connection) noexcept {
@@ -38,7 +39,8 @@ class connection_listing::answer {
                                      .bytes_sent = counts.bytes_sent,
                                      .pending_output = connection.pending_output()});
     } catch (const std::exception&) {
-      listed_.is_complete = false;  // memory, or an address that is not known any more
+      // Memory is missing, or the peer's address is not known any more.
+      listed_.is_complete = false;
     }
   }
   void set_incomplete() noexcept {

@@ -379,7 +379,8 @@ void exchange::reset() noexcept {
 void exchange::detach() noexcept {
   const bool runs = (handler_ || writing_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
-    const auto core = is_counted_ ? stream_->share_core() : nullptr;  // if the response failed
+    // A request whose response has failed is still counted.
+    const auto core = is_counted_ ? stream_->share_core() : nullptr;
     stream_ = nullptr;
     delete this;
     if (core != nullptr) core->end_work();
@@ -483,7 +484,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
-// id_field() of a request that has an id.
+// The field with the id of a request that has one, unless the handler has set that field.
 field exchange::id_field_besides(const response& result) const noexcept {
   const std::string_view name = shard_->core().options.request_ids.field;
   if (result.fields_.contains(name)) return {};

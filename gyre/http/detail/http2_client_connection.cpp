@@ -55,7 +55,7 @@ http2_client_connection::http2_client_connection(client_lease lease, event_loop&
 http2_client_connection::~http2_client_connection() {
   has_ended_ = true;
   close();
-  while (!streams_.empty()) streams_.front().lose(nullptr);  // all of them are abandoned
+  while (!streams_.empty()) streams_.front().lose(nullptr);  // only abandoned streams are left
 }
 
 // --- Streams ---

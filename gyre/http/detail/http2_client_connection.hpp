@@ -81,7 +81,7 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   bool has_room() const noexcept;
   /// Reserves a stream. Requires has_room().
   [[nodiscard]] client_stream_pointer open_stream();
-  /// Called when the owner releases the connection: it is told nothing any more.
+  /// Called when the owner releases the connection: the owner is not called any more.
   void leave_owner() noexcept { owner_ = nullptr; }
 
   // The streams call the members from here to note_released().
@@ -162,13 +162,13 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   steady_time silent_since_;
   steady_time idle_since_;
   steady_time write_deadline_ = steady_time::max();
-  steady_time ping_deadline_ = steady_time::max();  // of the answer to a PING
+  steady_time ping_deadline_ = steady_time::max();  // for the acknowledgement of a PING
   bool has_answered_ = false;
   bool has_taken_ = false;
   bool is_writing_ = false;
   bool has_write_failed_ = false;
   bool has_ended_ = false;
-  std::optional<worker> reader_;  // last: destroyed before what they use
+  std::optional<worker> reader_;  // the workers are last: destroyed before what they use
   std::optional<worker> writer_;
 };
 

@@ -95,7 +95,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   [[noreturn]] void fail_closed(const request_clock& clock, const char* phase) const;
 
   http2_client_connection& connection_;
-  std::shared_ptr<http2_client_connection> keeper_;  // of connection_, until release()
+  std::shared_ptr<http2_client_connection> keeper_;  // keeps connection_ until release()
   std::int32_t id_ = 0;
   const bool is_reused_;
   bool is_closed_ = false;
@@ -104,18 +104,18 @@ class http2_client_stream final : public gyre::detail::slab_object,
 
   // The members from here to has_send_failed_ belong to the request.
   std::string short_body_;
-  std::string_view rest_;  // of short_body_, or of the program's bytes
+  std::string_view rest_;  // unsent bytes in short_body_, or in memory of the program
   std::unique_ptr<header_block> request_trailers_;
-  manual_reset_event sendable_;  // set when bytes were taken, or at the end
+  manual_reset_event sendable_;  // set when the session has taken bytes, or at the end
   bool has_more_output_ = true;  // whether the program has more of the body
   bool has_send_failed_ = false;
 
   // The members from here to is_end_taken_ belong to the response.
   manual_reset_event receivable_;
-  std::vector<std::uint16_t> interim_;  // the statuses that were not taken
+  std::vector<std::uint16_t> interim_;  // statuses of interim responses that were not taken
   std::size_t interim_count_ = 0;
   header_block head_;
-  io::buffer arrived_{{.prepend = 0}};  // bytes that were not taken
+  io::buffer arrived_{{.prepend = 0}};  // bytes that the exchange has not taken
   io::buffer taken_{{.prepend = 0}};    // bytes that the exchange reads
   header_block response_trailers_;
   errc head_error_{};

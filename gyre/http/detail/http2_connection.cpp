@@ -12,11 +12,11 @@
 namespace gyre::http::detail {
 namespace {
 
-// After this many bytes other connections have their turn.
+// After this many sent bytes other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
 // While the connections of the server hold much, less of each connection's output is buffered.
 constexpr std::size_t max_buffered_under_pressure = std::size_t{16} << 10;
-// While they do, this part of a limit of a connection is left.
+// While the connections of the server hold much, a connection has this part of its limits.
 constexpr std::size_t parts_under_pressure = 8;
 // A connection that holds less needs no memory to be counted by its tcp_connection.
 constexpr std::size_t min_counted_memory = std::size_t{32} << 10;
@@ -86,7 +86,7 @@ void http2_connection::on_message(io::input& input) {
     }
     if (shard_.counts.requests.get() - before >= core_->options.limits.pipelined) {
       tcp_.pause_reading();
-      tcp_.resume_reading();  // the rest is delivered in the loop's next turn
+      tcp_.resume_reading();  // the loop delivers the rest of the input in its next turn
       break;
     }
     const bool reads_on = session_.receive(input, shard_.turn_begun);
@@ -173,7 +173,7 @@ void http2_connection::update_memory() {
     core_->http2_memory.fetch_add(all - std::exchange(counted_memory_, all),
                                   std::memory_order_relaxed);
   }
-  if (pending != 0) tcp_.notify_at_low_water();  // to count what is left then
+  if (pending != 0) tcp_.notify_at_low_water();  // which counts the memory again
   const bool is_much = bytes > min_counted_memory;
   if (!is_much && !is_counted_by_tcp_) return;
   is_counted_by_tcp_ = is_much;

@@ -122,17 +122,17 @@ class http2_connection final : public gyre::detail::slab_object,
     std::size_t bytes = 0;
   };
   const std::shared_ptr<detached_handlers> detached_;
-  const std::shared_ptr<const char> life_;  // ends with the connection
+  const std::shared_ptr<const char> life_;  // owned by the connection alone
   gyre::detail::posted_flush posted_flush_;
   http2_session session_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;
-  std::size_t waiting_output_ = 0;   // bytes of responses
+  std::size_t waiting_output_ = 0;   // bytes of responses that wait
   std::size_t held_bodies_ = 0;      // bytes of bodies that are read as a whole
-  std::size_t reserved_bodies_ = 0;  // those, and the bytes that clients may send
+  std::size_t reserved_bodies_ = 0;  // held_bodies_, and the bytes that the client may send
   std::size_t held_heads_ = 0;
-  std::size_t input_ = 0;           // bytes of streamed bodies
-  std::size_t counted_memory_ = 0;  // in server_core::http2_memory
+  std::size_t input_ = 0;           // bytes of streamed bodies that wait
+  std::size_t counted_memory_ = 0;  // the part of server_core::http2_memory
   bool is_counted_by_tcp_ = false;
   steady_time idle_since_;
   steady_time head_begun_ = steady_time::max();

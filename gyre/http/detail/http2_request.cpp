@@ -115,7 +115,7 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
   if (is_end || result.framing.upgrade) {
     result.framing.body = body_kind::none;
   } else if (result.framing.body == body_kind::none) {
-    result.framing.body = body_kind::chunked;  // of a length that is not known
+    result.framing.body = body_kind::chunked;  // a body of unknown length
   }
   return no_error;
 }

@@ -247,8 +247,8 @@ class http2_session {
     const header_block* fields;
   };
   std::vector<pending_trailers> awaiting_trailers_;
-  io::buffer* output_ = nullptr;  // within append_output()
-  std::size_t rest_of_frame_;     // bytes to come of the current frame or of the preface
+  io::buffer* output_ = nullptr;  // the argument of the present append_output()
+  std::size_t rest_of_frame_;     // bytes of the current frame, or of the preface, to come
   std::array<std::byte, 9> frame_header_{};
   std::size_t frame_header_size_ = 0;
   gyre::detail::token_bucket frames_;
@@ -257,12 +257,12 @@ class http2_session {
   std::uint32_t provoked_count_ = 0;  // resets that the server has sent, not yet charged
   stream_history history_;
   std::uint32_t frame_stream_ = 0;   // the stream of the current frame
-  std::uint32_t dependency_ = 0;     // of the current PRIORITY frame
-  unsigned dependency_bytes_ = 0;    // bytes of it that are still to come
+  std::uint32_t dependency_ = 0;     // the stream that the current PRIORITY frame names
+  unsigned dependency_bytes_ = 0;    // bytes of dependency_ that are still to come
   std::uint32_t continuations_ = 0;  // CONTINUATION frames of the current head
   std::int32_t last_stream_ = 0;
-  std::int32_t unsent_stream_ = 0;  // the stream whose request was not sent last
-  std::int32_t reset_stream_ = 0;   // the stream that this side has reset last
+  std::int32_t unsent_stream_ = 0;  // the latest stream whose request was not sent
+  std::int32_t reset_stream_ = 0;   // the latest stream that this side has reset
   http2_abuse abuse_ = http2_abuse::none;
   bool block_is_open_ = false;  // a CONTINUATION frame must follow
   bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION

@@ -20,9 +20,9 @@
 namespace gyre::http::detail {
 namespace {
 
-// A writer waits while this many bytes of its body wait to be sent, until a quarter of it is left.
+// A writer waits from this many unsent bytes of its body on, until a quarter of them is left.
 constexpr std::size_t max_pending = std::size_t{64} << 10;
-// The same while the connection's responses hold much.
+// A writer waits from this many unsent bytes on while the connection's responses hold much.
 constexpr std::size_t min_pending = std::size_t{8} << 10;
 // A window of which less than this is left is enlarged.
 constexpr std::size_t min_window = std::size_t{32} << 10;
@@ -50,7 +50,7 @@ std::string_view text_of(std::array<char, 20>& digits, std::uint64_t number) noe
   return {digits.data(), static_cast<std::size_t>(end - digits.data())};
 }
 
-// "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" without its name and its end.
+// Returns the value of the line "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".
 std::string_view date_of(std::string_view line) noexcept { return line.substr(6, line.size() - 8); }
 
 }  // namespace

@@ -128,14 +128,14 @@ class http2_stream final : public gyre::detail::slab_object,
   std::size_t head_cost_ = 0;  // of the request's head, while the exchange has it
   // The members from here to body_deadline_ belong to the request's body.
   std::size_t held_ = 0;        // bytes of a whole body, in memory
-  std::size_t reserved_ = 0;    // those, and the bytes that the client may send
+  std::size_t reserved_ = 0;    // held_, and the bytes that the client may send
   std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
   body_clock body_clock_;
   steady_time body_deadline_ = steady_time::max();
 
   // The response's body is in `rest_`, `pending_` or `file_`.
   std::string body_;
-  std::string_view rest_;  // of body_, or of memory that the program owns
+  std::string_view rest_;  // unsent bytes in body_, or in memory that the program owns
   io::buffer pending_{{.prepend = 0}};
   unique_fd file_;
   std::uint64_t file_offset_ = 0;

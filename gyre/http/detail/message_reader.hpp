@@ -84,7 +84,7 @@ class message_reader {
     remaining_ -= count;
     return no_error;
   }
-  /// Returns the number of bytes that such a body may still have.
+  /// Returns the number of bytes that may still come of a body that HTTP/2 delimits.
   std::uint64_t missing() const noexcept { return remaining_; }
   /// Called when a body that HTTP/2 delimits has ended. Drops the fields that a trailer section
   /// must not have, as parse_trailers() does.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t max_label = 63;  // characters, of a name in DNS
 
-constexpr std::string_view any_label = "://*.";  // in a pattern
+constexpr std::string_view any_label = "://*.";  // stands in patterns for one label
 
 [[noreturn, gnu::cold]] void refuse_origin(const char* owner, std::string_view origin,
                                            std::string_view reason) {

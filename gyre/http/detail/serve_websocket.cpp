@@ -40,8 +40,8 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
   const bool was_cancelled = error == gyre::detail::cancellation();
   close_code code = has_failed ? close_code::internal_error : close_code::normal;
   if (was_cancelled) code = close_code::going_away;
-  // The server reports no error once the client has left, so an error does not wait for the
-  // client's Close frame, if the own one reaches the client in spite of the error.
+  // An error of a server's function is reported only while the client is there. So the server does
+  // not wait for the client's Close frame, unless its own one would be lost by the error.
   const bool must_wait = !has_failed || !socket.core_ || !socket.core_->keeps_output() ||
                          socket.core_->session().role() == websocket_role::client;
   auto closing = as_result(

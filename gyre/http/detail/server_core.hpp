@@ -57,9 +57,9 @@ struct server_route {
   route_options options = {};
   std::string pattern = "(no route)";
   const route_scope* scope = nullptr;
-  std::string method_text = "any";   ///< the methods that it was added for
-  std::size_t index = 0;             ///< of its counters, if routes are counted
-  trace::label name = "(no route)";  ///< in the flight recorder
+  std::string method_text = "any";   ///< the methods that the route was added for
+  std::size_t index = 0;             ///< the place of the route's counters, if routes are counted
+  trace::label name = "(no route)";  ///< the route in the flight recorder
 };
 
 /// The route of a request, and the middleware around its handler.

@@ -265,7 +265,7 @@ task<> websocket_core::send_all(std::span<const prepared_message> messages) {
   write_scope writing(*this);
   session_.append_control(output_);
   for (const prepared_message& each : messages) {
-    std::span<const std::byte> long_frame;  // is sent where it is
+    std::span<const std::byte> long_frame;  // a frame that is sent without a copy
     if (session_.role() == websocket_role::client) {
       session_.begin_message(each.kind(), each.bytes().size());
       std::span<const std::byte> rest = each.bytes();

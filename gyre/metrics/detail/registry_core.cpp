@@ -58,12 +58,12 @@ void registry_core::throw_conflict(std::string_view name) {
                               "' exists with another type or other labels");
 }
 
-void registry_core::check(const instrument& added, std::span<const std::string> labels) {
+void registry_core::check(const instrument& candidate, std::span<const std::string> labels) {
   exposition trial(exposition_format::open_metrics);
-  added.write(trial);
+  candidate.write(trial);
   std::vector<label> trial_labels;
   for (const std::string& each : labels) trial_labels.push_back({each, ""});
-  if (!labels.empty()) trial.add_counter(added.name(), added.help(), 0U, trial_labels);
+  if (!labels.empty()) trial.add_counter(candidate.name(), candidate.help(), 0U, trial_labels);
 }
 
 std::vector<std::shared_ptr<source>> registry_core::sources() {

@@ -62,7 +62,7 @@ class registry_core {
 
   [[noreturn, gnu::cold]] static void throw_conflict(std::string_view name);
   // Throws std::invalid_argument for names that an exposition refuses.
-  static void check(const instrument& added, std::span<const std::string> labels);
+  static void check(const instrument& candidate, std::span<const std::string> labels);
   std::vector<std::shared_ptr<source>> sources();
   static std::vector<group> group_by_executor(std::span<const std::shared_ptr<source>> sources);
   void write_instruments(exposition& output);

@@ -40,10 +40,11 @@ std::string_view name_in(std::span<const unsigned char> extension) {
 }
 
 // Chooses the first of `protocols` that the client wants; none if it wants others.
-int choose_offered(std::span<const std::string> protocols, std::span<const unsigned char> wanted,
-                   const unsigned char** choice, unsigned char* size) {
+int choose_offered(std::span<const std::string> protocols,
+                   std::span<const unsigned char> client_protocols, const unsigned char** choice,
+                   unsigned char* size) {
   for (const std::string& each : protocols) {
-    for (std::span<const unsigned char> rest = wanted; !rest.empty();) {
+    for (std::span<const unsigned char> rest = client_protocols; !rest.empty();) {
       const std::size_t length = std::min<std::size_t>(rest[0], rest.size() - 1);
       const std::span<const unsigned char> name = rest.subspan(1, length);
       if (std::ranges::equal(name, std::as_bytes(std::span(each)), {},

@@ -43,8 +43,8 @@ std::string hexadecimal(std::uint64_t number) {
 
 class json_writer {
  public:
-  json_writer(const snapshot& taken, function_names& names) : taken_(taken), names_(names) {
-    for (const thread_snapshot& thread : taken.threads) {
+  json_writer(const snapshot& records, function_names& names) : records_(records), names_(names) {
+    for (const thread_snapshot& thread : records.threads) {
       for (const timed_event& each : thread.events) {
         if (each.kind == event_kind::sleep) sleeps_[each.object].push_back(&each);
         if (each.kind == event_kind::span) ended_spans_.insert(each.value);
@@ -54,15 +54,16 @@ class json_writer {
 
   std::string write() {
     text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-    add_metadata("process_name", 0, taken_.name);
-    for (const thread_snapshot& thread : taken_.threads) {
+    add_metadata("process_name", 0, records_.name);
+    for (const thread_snapshot& thread : records_.threads) {
       add_metadata("thread_name", thread.thread, thread.name);
       for (const timed_event& each : thread.events) add(thread, each);
       if (thread.activity) add(thread, *thread.activity, ",\"running\":true");
     }
-    text_ += "\n],\"otherData\":{\"producer\":\"gyre\",\"pid\":" + std::to_string(taken_.process) +
-             ",\"clock\":\"CLOCK_MONOTONIC\",\"taken_us\":" +
-             microseconds(taken_.time.time_since_epoch()) + "}}\n";
+    text_ +=
+        "\n],\"otherData\":{\"producer\":\"gyre\",\"pid\":" + std::to_string(records_.process) +
+        ",\"clock\":\"CLOCK_MONOTONIC\",\"taken_us\":" +
+        microseconds(records_.time.time_since_epoch()) + "}}\n";
     return std::move(text_);
   }
 
@@ -75,7 +76,7 @@ class json_writer {
   void add_metadata(std::string_view name, ::pid_t thread, std::string_view value) {
     begin_event();
     text_.append("{\"ph\":\"M\",\"name\":").append(quote(name)).append(",\"pid\":");
-    text_ += std::to_string(taken_.process) + ",\"tid\":" + std::to_string(thread) +
+    text_ += std::to_string(records_.process) + ",\"tid\":" + std::to_string(thread) +
              ",\"args\":{\"name\":" + quote(value) + "}}";
   }
 
@@ -84,7 +85,7 @@ class json_writer {
     begin_event();
     text_.append("{\"ph\":\"").append(1, phase).append("\",\"name\":").append(quote(name));
     text_.append(",\"cat\":\"").append(category).append("\",\"pid\":");
-    text_ += std::to_string(taken_.process) + ",\"tid\":" + std::to_string(thread) +
+    text_ += std::to_string(records_.process) + ",\"tid\":" + std::to_string(thread) +
              ",\"ts\":" + microseconds(time.time_since_epoch());
   }
 
@@ -150,7 +151,7 @@ class json_writer {
   }
 
   [[nodiscard]] ::pid_t thread_of(const timed_event& sleep) const noexcept {
-    for (const thread_snapshot& thread : taken_.threads) {
+    for (const thread_snapshot& thread : records_.threads) {
       const timed_event* const begin = thread.events.data();
       if (!std::less()(&sleep, begin) && std::less()(&sleep, begin + thread.events.size())) {
         return thread.thread;
@@ -159,19 +160,19 @@ class json_writer {
     return 0;
   }
 
-  const snapshot& taken_;
+  const snapshot& records_;
   function_names& names_;
   std::string text_;
   bool has_events_ = false;
   std::uint64_t last_id_ = 0;
-  std::unordered_map<std::uint64_t, std::vector<const timed_event*>> sleeps_;  // by loop
+  std::unordered_map<std::uint64_t, std::vector<const timed_event*>> sleeps_;  // each loop's
   std::unordered_set<std::uint64_t> ended_spans_;
 };
 
 }  // namespace
 
-std::string report_as_json(const snapshot& taken, function_names& names) {
-  return json_writer(taken, names).write();
+std::string report_as_json(const snapshot& records, function_names& names) {
+  return json_writer(records, names).write();
 }
 
 }  // namespace gyre::trace::detail

@@ -10,6 +10,6 @@
 namespace gyre::trace::detail {
 
 /// Returns the JSON of dump_json().
-std::string report_as_json(const snapshot& taken, function_names& names);
+std::string report_as_json(const snapshot& records, function_names& names);
 
 }  // namespace gyre::trace::detail

@@ -39,11 +39,11 @@ struct recorder_block {
 
   recorder object;
   recorder_block* next = nullptr;
-  std::array<char, 16> last_name{};  // of a thread that has ended
+  std::array<char, 16> last_name{};  // the name of the thread, once it has ended
   bool is_free = false;
 };
 
-/// Is the list of all recorders, the latest first. Recorders are never freed.
+/// All recorders, the latest first, which are never freed.
 struct recorder_list {
   std::mutex mutex;  // guards all members, and which thread a recorder belongs to
   recorder_block* first = nullptr;

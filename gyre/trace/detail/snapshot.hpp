@@ -36,10 +36,10 @@ struct thread_snapshot {
   std::vector<timed_event> events;      ///< in the order of their beginnings
 };
 
-/// Is the record of the whole process at one moment.
+/// The records of all threads at one moment.
 struct snapshot {
   ::pid_t process = 0;
-  std::string name;  ///< of the process
+  std::string name;  ///< the name of the process
   steady_time time{};
   std::vector<thread_snapshot> threads;
 

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::size_t max_lines = 20;  // of a section
+constexpr std::size_t max_lines = 20;  // in a section of the report
 
 /// Events of one kind and object, on one thread if they hold it.
 struct finding {
@@ -83,25 +83,25 @@ void append_findings(std::string& text, std::vector<finding> findings, steady_ti
 
 class report {
  public:
-  report(const snapshot& taken, duration slow, function_names& names) noexcept
-      : taken_(taken), slow_(slow), names_(names) {}
+  report(const snapshot& records, duration slow, function_names& names) noexcept
+      : records_(records), slow_(slow), names_(names) {}
 
   std::string write() {
     std::size_t events = 0;
-    for (const thread_snapshot& thread : taken_.threads) {
+    for (const thread_snapshot& thread : records_.threads) {
       events += thread.events.size();
       look_at(thread);
     }
-    std::string text = "gyre: trace of process '" + gyre::detail::printable_text(taken_.name) +
-                       "' (" + std::to_string(taken_.process) + "), " +
-                       std::to_string(taken_.threads.size()) + " threads, " +
+    std::string text = "gyre: trace of process '" + gyre::detail::printable_text(records_.name) +
+                       "' (" + std::to_string(records_.process) + "), " +
+                       std::to_string(records_.threads.size()) + " threads, " +
                        std::to_string(events) + " events\n";
     const std::size_t head_size = text.size();
     append_pauses(text);
     append_held_now(text);
     append_running_spans(text);
-    append_findings(text, take(held_, " was held "), taken_.time, "Held threads:");
-    append_findings(text, take(waits_, ": "), taken_.time, "Waits:");
+    append_findings(text, take(held_, " was held "), records_.time, "Held threads:");
+    append_findings(text, take(waits_, ": "), records_.time, "Waits:");
     if (text.size() == head_size) {
       text += "Nothing took " + describe_duration(slow_) + " or longer.\n";
     }
@@ -133,14 +133,14 @@ class report {
   void append_pauses(std::string& text) const {
     for (const timed_event& each : pauses_) {
       text += "The process did not run for " + describe_duration(each.length) + ", " +
-              describe_duration(std::max(taken_.time - each.end(), nanoseconds{0})) +
+              describe_duration(std::max(records_.time - each.end(), nanoseconds{0})) +
               " ago: it was stopped by a signal or a debugger, or got no processor.\n";
     }
   }
 
   void append_held_now(std::string& text) {
     bool has_title = false;
-    for (const thread_snapshot& thread : taken_.threads) {
+    for (const thread_snapshot& thread : records_.threads) {
       if (!thread.activity || thread.activity->length < slow_) continue;
       if (!has_title) text += "Held now:\n";
       has_title = true;
@@ -152,22 +152,22 @@ class report {
 
   void append_running_spans(std::string& text) {
     std::unordered_set<std::uint64_t> ended;
-    for (const thread_snapshot& thread : taken_.threads) {
+    for (const thread_snapshot& thread : records_.threads) {
       for (const timed_event& each : thread.events) {
         if (each.kind == event_kind::span) ended.insert(each.value);
       }
     }
     groups running;
-    for (const thread_snapshot& thread : taken_.threads) {
+    for (const thread_snapshot& thread : records_.threads) {
       for (timed_event each : thread.events) {
         if (each.kind != event_kind::span_begin || ended.contains(each.value)) continue;
-        each.length = taken_.time - each.begin;
+        each.length = records_.time - each.begin;
         if (each.length >= slow_) running[{0, each.kind, each.object}].add(each);
       }
     }
     std::vector<finding> findings = take(running, ": begun ");
     for (finding& each : findings) each.text += " before";
-    append_findings(text, std::move(findings), taken_.time, "Running spans:");
+    append_findings(text, std::move(findings), records_.time, "Running spans:");
   }
 
   [[nodiscard]] std::string print_activity(event_kind kind, std::uint64_t object) const {
@@ -190,7 +190,7 @@ class report {
     return findings;
   }
 
-  const snapshot& taken_;
+  const snapshot& records_;
   const duration slow_;
   function_names& names_;
   std::vector<timed_event> pauses_;
@@ -237,8 +237,8 @@ std::string describe_activity(event_kind kind, std::uint64_t object, function_na
   return text;
 }
 
-std::string report_as_text(const snapshot& taken, duration slow, function_names& names) {
-  return report(taken, slow, names).write();
+std::string report_as_text(const snapshot& records, duration slow, function_names& names) {
+  return report(records, slow, names).write();
 }
 
 }  // namespace gyre::trace::detail
