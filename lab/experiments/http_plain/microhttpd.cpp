@@ -19,11 +19,11 @@ namespace {
 using lab::http::site;
 using response = std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)>;
 
-response typed(MHD_Response* response, std::string_view type) {
-  if (response == nullptr) throw std::bad_alloc();
-  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type.data());
-  MHD_add_response_header(response, MHD_HTTP_HEADER_DATE, lab::http::cached_date().data());
-  return {response, &MHD_destroy_response};
+response typed(MHD_Response* handle, std::string_view type) {
+  if (handle == nullptr) throw std::bad_alloc();
+  MHD_add_response_header(handle, MHD_HTTP_HEADER_CONTENT_TYPE, type.data());
+  MHD_add_response_header(handle, MHD_HTTP_HEADER_DATE, lab::http::cached_date().data());
+  return {handle, &MHD_destroy_response};
 }
 
 response made_of(std::string_view bytes, std::string_view type, MHD_ResponseMemoryMode mode) {
