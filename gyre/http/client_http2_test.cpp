@@ -911,6 +911,51 @@ TEST_F(HttpClientHttp2, HeaderBombsAreErrors) {
   EXPECT_TRUE(ends(*at.socket));
 }
 
+// --- Long heads ---
+
+TEST_F(HttpClientHttp2, AHeadMayBeLong) {
+  client_options options = speaking_http2();
+  options.limits.fields = 1'000'000;
+  make(options);
+  client_request request(method::get, server.url("/a"));
+  for (int i = 0; i < 20; ++i) request.set("X-" + std::to_string(i), std::string(30'000, 'x'));
+  running_request& sending = send(std::move(request));
+  server_end& at = accept_http2();
+  EXPECT_THAT(wait_for(at, "HEADERS 1"), HasSubstr("x-19: " + std::string(30'000, 'x') + ';'));
+  field_texts fields{{":status", "200"}};
+  for (int i = 0; i < 20; ++i) {
+    fields.emplace_back("x-" + std::to_string(i), std::string(30'000, 'y'));
+  }
+  at.send(long_head(1, end_stream, block_of(fields)));
+  EXPECT_EQ(finish(sending).message(), "");
+  EXPECT_EQ(sending.response().field("X-19"), std::string(30'000, 'y'));
+}
+
+TEST_F(HttpClientHttp2, AHeadThatIsTooLongIsAnError) {
+  make(speaking_http2());
+  server_end& at = answer_first();
+  client_request request(method::get, server.url("/a"));
+  for (int i = 0; i < 40; ++i) request.set("X-" + std::to_string(i), std::string(30'000, 'x'));
+  running_request& sending = finish(send(std::move(request)));
+  EXPECT_EQ(sending.error(), errc::fields_too_large);
+  EXPECT_THAT(sending.message(), HasSubstr("sending the request"));
+  EXPECT_EQ(client->metrics().retries, 0U);
+  client_request upload(method::post, server.url("/b"));
+  upload.set_stream("", [](request_body_writer& to) -> task<> {
+    co_await to.write("a");
+    for (int i = 0; i < 40; ++i) {
+      to.add_trailer("X-" + std::to_string(i), std::string(30'000, 'x'));
+    }
+  });
+  running_request& uploading = send(std::move(upload));
+  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("DATA 3 a\n"));
+  EXPECT_EQ(finish(uploading).error(), errc::fields_too_large);
+  running_request& last = get("/c");
+  EXPECT_THAT(wait_for(at, "HEADERS 5"), HasSubstr("RST_STREAM 3 8\n"));
+  at.send(text_response(5, "still here"));
+  EXPECT_EQ(finish(last).response().body(), "still here");
+}
+
 TEST_F(HttpClientHttp2, ContinuationsEndTheConnection) {
   make(speaking_http2());
   running_request& sending = get();

@@ -175,10 +175,12 @@ class block_decoder {
   nghttp2_hd_inflater* inflater_ = nullptr;
 };
 
-/// Frames as lines, such as "HEADERS 1 end :status: 200; server: a" or "DATA 1 end hello".
+/// Frames as lines, such as "HEADERS 1 end :status: 200; server: a" or "DATA 1 end hello". A head
+/// of several frames is one line.
 class frame_printer {
  public:
   std::string print(const received_frame& frame) {
+    if (frame.type == headers_frame || frame.type == continuation_frame) return print_head(frame);
     const bool ends = (frame.flags & end_stream) != 0;
     const std::string stream = std::to_string(frame.stream) + (ends ? " end" : "");
     switch (frame.type) {
@@ -187,13 +189,6 @@ class frame_printer {
                (frame.payload.size() > 100 ? std::to_string(frame.payload.size()) + " bytes"
                                            : frame.payload) +
                '\n';
-      case headers_frame: {
-        std::string fields = decoder_.decode(frame.payload);
-        for (char& each : fields) {
-          if (each == '\n') each = ';';
-        }
-        return "HEADERS " + stream + ' ' + fields + '\n';
-      }
       case reset_frame:
         return "RST_STREAM " + stream + ' ' + std::to_string(number_in(frame.payload)) + '\n';
       case settings_frame: return ends ? "SETTINGS ack\n" : "SETTINGS\n";
@@ -214,7 +209,34 @@ class frame_printer {
   }
 
  private:
+  std::string print_head(const received_frame& frame) {
+    if (frame.type == headers_frame) head_ = {.flags = frame.flags, .stream = frame.stream};
+    head_.payload += frame.payload;
+    if ((frame.flags & end_headers) == 0) return "";
+    std::string fields = decoder_.decode(head_.payload);
+    for (char& each : fields) {
+      if (each == '\n') each = ';';
+    }
+    return "HEADERS " + std::to_string(head_.stream) +
+           ((head_.flags & end_stream) != 0 ? " end " : " ") + fields + '\n';
+  }
+
   block_decoder decoder_;
+  received_frame head_;  // whose CONTINUATION frames are still to come
 };
+
+/// The frames of a head whose block is longer than a frame.
+inline std::string long_head(std::uint32_t stream, std::uint8_t flags, std::string_view block) {
+  constexpr std::size_t max_frame = 16'384;
+  std::string frames;
+  for (std::size_t begin = 0; begin < block.size(); begin += max_frame) {
+    const bool is_last = block.size() - begin <= max_frame;
+    frames += frame(begin == 0 ? headers_frame : continuation_frame,
+                    static_cast<std::uint8_t>((begin == 0 ? flags : 0) |
+                                              (is_last ? end_headers : std::uint8_t{0})),
+                    stream, block.substr(begin, max_frame));
+  }
+  return frames;
+}
 
 }  // namespace gyre::http::test

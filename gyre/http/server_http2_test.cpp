@@ -210,6 +210,113 @@ TEST_F(Http2Server, SendsStreamsFilesAndTrailers) {
   EXPECT_THAT(frames, HasSubstr("HEADERS 5 end :status: 200;"));
 }
 
+// Adds fields whose values have 30 KB each.
+void add_fields(response& to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    to.set("X-" + std::to_string(i), std::string(30'000, 'x'));
+  }
+}
+
+TEST_F(Http2Server, AHeadMayBeLong) {
+  make();
+  on->get("/few", [](request&) {
+    response result = response::text("few");
+    add_fields(result, 10);
+    return result;
+  });
+  on->get("/many", [](request&) {
+    response result = response::text("many");
+    for (int i = 0; i < 5000; ++i) result.set("X-" + std::to_string(i), "value");
+    return result;
+  });
+  on->get("/stream", [](request&) {
+    response result = response::stream(
+        "text/plain", [](body_writer& out) -> task<> { co_await out.write("stream"); });
+    add_fields(result, 10);
+    return result;
+  });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/few") + request_frame(3, "GET", "/many") +
+            request_frame(5, "GET", "/stream"));
+  wait_for(from, "DATA 1");
+  wait_for(from, "DATA 3");
+  wait_for(from, "DATA 5");
+  EXPECT_THAT(from.frames, HasSubstr("x-9: " + std::string(30'000, 'x')));
+  EXPECT_THAT(from.frames, HasSubstr("x-4999: value;"));
+  EXPECT_EQ(from.bodies[1], "few");
+  EXPECT_EQ(from.bodies[3], "many");
+  EXPECT_EQ(from.bodies[5], "stream");
+}
+
+TEST_F(Http2Server, AHeadThatIsTooLongIsReplacedByAnError) {
+  make();
+  int errors = 0;
+  on->on_error([&](const request&, std::exception_ptr) { ++errors; });
+  on->get("/whole", [](request&) {
+    response result = response::text("whole");
+    add_fields(result, 40);
+    return result;
+  });
+  on->get("/stream", [](request&) {
+    response result = response::stream(
+        "text/plain", [](body_writer& out) -> task<> { co_await out.write("stream"); });
+    add_fields(result, 40);
+    return result;
+  });
+  on->get("/trailers", [](request&) {
+    return response::stream("text/plain", [](body_writer& out) -> task<> {
+      co_await out.write("a");
+      for (int i = 0; i < 40; ++i) {
+        out.add_trailer("X-" + std::to_string(i), std::string(30'000, 'x'));
+      }
+    });
+  });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "GET", "/whole") + request_frame(3, "GET", "/stream") +
+            request_frame(5, "GET", "/trailers"));
+  wait_for(from, "HEADERS 1");
+  wait_for(from, "HEADERS 3");
+  wait_for(from, "RST_STREAM 5");
+  EXPECT_THAT(from.frames, HasSubstr("HEADERS 1 end :status: 500;"));
+  EXPECT_THAT(from.frames, HasSubstr("HEADERS 3 end :status: 500;"));
+  EXPECT_THAT(from.frames, HasSubstr("RST_STREAM 5 2\n"));
+  EXPECT_EQ(errors, 3);
+  EXPECT_EQ(on->metrics().server_errors, 2u);
+}
+
+TEST_F(Http2Server, HeadsOfResponsesAreNotHeldAgainstTheClient) {
+  server_options options;
+  options.http2.response_memory = 100'000;
+  make(options);
+  on->get("/", [](request&) {
+    response result = response::text("x");
+    add_fields(result, 1);
+    return result;
+  });
+  on->get("/later", [](request&) -> task<response> {
+    co_await gyre::sleep_for(1s);
+    response result = response::text("x");
+    add_fields(result, 1);
+    co_return result;
+  });
+  on->start();
+  for (const std::string_view path : {"/", "/later"}) {
+    client from = connect_http2();
+    std::string requests;
+    for (std::uint32_t stream = 1; stream < 200; stream += 2) {
+      requests += request_frame(stream, "GET", path);
+    }
+    from.send(requests);
+    pass_ping(from);
+    virtual_time.advance(2s);
+    wait_for(from, "DATA 199");
+    for (std::uint32_t stream = 1; stream < 200; stream += 2) EXPECT_EQ(from.bodies[stream], "x");
+  }
+  EXPECT_EQ(on->metrics().http2.floods, 0u);
+}
+
 TEST_F(Http2Server, ADownloadWaitsForTheWindowsAndOthersDoNot) {
   make();
   on->get("/large", [](request&) { return response::text(std::string(200'000, 'x')); });

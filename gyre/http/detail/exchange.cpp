@@ -536,6 +536,14 @@ void exchange::replace_unsendable(response& result) {
   }
 }
 
+void exchange::refuse_head(response& result) {
+  report(std::make_exception_ptr(
+      std::length_error("http::server: the head of a response is too long for HTTP/2")));
+  result = response(status::internal_server_error);
+  status_ = result.status();
+  is_upgraded_ = false;
+}
+
 // Whether the status of the response is final, or that of an upgrade. After an interim status, a
 // client would take the response to its next request for the final response.
 bool exchange::may_be_sent(const response& result) noexcept {
@@ -605,6 +613,8 @@ void exchange::conclude_stream() noexcept {
       stream_->end_body(writer_, body_writer_->trailers_);
     }
   } catch (...) {
+    was_cut_ = true;
+    report(std::current_exception());
     stream_->abort();
   }
   finish();

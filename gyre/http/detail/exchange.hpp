@@ -103,6 +103,9 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   /// Returns the field with the request's id, which the response must have besides the handler's
   /// fields; one without a name if there is none.
   [[nodiscard]] field id_field(const response& result) const noexcept;
+  /// Reports that the head of the response is too long for HTTP/2, and replaces the response by an
+  /// error response.
+  void refuse_head(response& result);
   /// Called after begin_body(). Returns whether the stream has to send the body of `result` now,
   /// which then counts as sent.
   [[nodiscard]] bool take_whole_body(const response& result) noexcept;

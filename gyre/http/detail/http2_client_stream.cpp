@@ -87,6 +87,10 @@ task<> http2_client_stream::send_head(message outgoing, const request_clock& clo
   header_block& head = connection_.scratch_head();
   head.clear();
   add_request_head(outgoing.request, outgoing.route, outgoing.framing, head);
+  if (head.cost() > http2_session::max_sent_head) {
+    is_too_long_ = true;
+    clock.fail(errc::fields_too_large, sending_frames);
+  }
   const bool has_body =
       outgoing.framing.is_chunked() || outgoing.framing.content_length().value_or(0) != 0;
   if (!outgoing.body.empty()) {
@@ -138,14 +142,18 @@ task<> http2_client_stream::send_body(message_writer& framing, std::span<const s
 }
 
 task<> http2_client_stream::end_body(const message_writer& framing, const http::fields& trailers,
-                                     const request_clock& /*clock*/,
+                                     const request_clock& clock,
                                      std::chrono::nanoseconds /*limit*/) {
   if (!has_more_output_) co_return;
-  has_more_output_ = false;
   if (framing.is_chunked() && !trailers.empty()) {
-    request_trailers_ = std::make_unique<header_block>();
-    for (const auto& [name, value] : trailers) request_trailers_->add_lowered(name, value);
+    auto block = std::make_unique<header_block>();
+    for (const auto& [name, value] : trailers) block->add_lowered(name, value);
+    if (block->cost() > http2_session::max_sent_head) {
+      clock.fail(errc::fields_too_large, "sending the trailers");
+    }
+    request_trailers_ = std::move(block);
   }
+  has_more_output_ = false;
   if (!is_closed_) connection_.resume(id_);
   co_return;
 }
@@ -220,6 +228,7 @@ std::expected<std::span<const std::byte>, errc> http2_client_stream::take_piece(
 // --- The end ---
 
 bool http2_client_stream::is_unprocessed() const noexcept {
+  if (is_too_long_) return false;
   if (id_ == 0 || (is_closed_ && !is_sent_)) return true;
   return is_closed_ && !is_lost_ && !is_own_reset_ &&
          (reset_error_ == http2_error::refused_stream || requires_http1());

@@ -109,6 +109,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   manual_reset_event sendable_;  // set when the session has taken bytes, or at the end
   bool has_more_output_ = true;  // whether the program has more of the body
   bool has_send_failed_ = false;
+  bool is_too_long_ = false;  // whether the head of the request cannot be sent
 
   // The members from here to is_end_taken_ belong to the response.
   manual_reset_event receivable_;

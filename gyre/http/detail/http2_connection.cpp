@@ -125,8 +125,10 @@ void http2_connection::handle(const http2_event& event) {
       stream->close();
       return remove(*stream);
     case http2_event::kind::response:
-    case http2_event::kind::interim:
-    case http2_event::kind::sent: return;  // of a client
+    case http2_event::kind::interim: return;  // of a client
+    case http2_event::kind::sent:
+      if (stream != nullptr) stream->note_head_sent();
+      return;
   }
 }
 

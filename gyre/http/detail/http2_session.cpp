@@ -18,7 +18,9 @@ namespace {
 constexpr std::size_t preface_size = 24;
 constexpr std::size_t header_size = 9;
 // Most clients send no CONTINUATION frame at all, because a frame holds 16 KiB.
-constexpr std::uint32_t max_continuations = 8;
+constexpr std::uint32_t min_continuations = 8;
+// Frames of a head may be only half full.
+constexpr std::size_t half_frame = std::size_t{8} << 10;
 // Pseudo-header fields of a request, which do not count against head_limits::field_count.
 constexpr std::size_t pseudo_fields = 4;
 // A head this many times as long as the limit ends the connection instead of its stream.
@@ -40,6 +42,21 @@ std::uint8_t* bytes_of(std::string_view text) noexcept {
 constexpr std::uint32_t size_setting(std::uint64_t size) noexcept {
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>(size, std::numeric_limits<std::int32_t>::max()));
+}
+
+// Returns how many CONTINUATION frames a head may have that is as long as its limits allow.
+constexpr std::uint32_t continuations_of(const head_limits& limits) noexcept {
+  const std::size_t frames = limits.fields / half_frame + limits.start_line / half_frame;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(frames, min_continuations, std::numeric_limits<std::int32_t>::max()));
+}
+
+// nghttp2 has the function since 1.61, and Debian's 1.52, too; others have no limit of their own.
+template <class Option>
+void set_max_continuations(Option* settings, std::uint32_t count) {
+  if constexpr (requires { nghttp2_option_set_max_continuations(settings, count); }) {
+    nghttp2_option_set_max_continuations(settings, count);
+  }
 }
 
 // Whether a reset of a stream by the server was caused by the client.
@@ -108,19 +125,24 @@ struct http2_session::callbacks {
 
   struct alignas(slab_alignment) block_header {
     std::size_t size;
+    bool is_of_peer;
   };
 
   static void* allocate(std::size_t size, void* user) noexcept {
     http2_session& session = self(user);
     const std::size_t whole = size + sizeof(block_header);
-    if (size > session.max_memory_ || session.memory_ + whole > session.max_memory_) {
+    const bool is_of_peer = session.is_of_peer_;
+    if (is_of_peer &&
+        (size > session.max_memory_ || session.peer_memory_ + whole > session.max_memory_)) {
       session.note_abuse(http2_abuse::memory);
       return nullptr;
     }
     try {
       auto* const block = static_cast<block_header*>(slab_allocate(whole));
       block->size = whole;
+      block->is_of_peer = is_of_peer;
       session.memory_ += whole;
+      if (is_of_peer) session.peer_memory_ += whole;
       return block + 1;
     } catch (...) {
       return nullptr;
@@ -130,6 +152,7 @@ struct http2_session::callbacks {
     if (memory == nullptr) return;
     block_header* const block = static_cast<block_header*>(memory) - 1;
     self(user).memory_ -= block->size;
+    if (block->is_of_peer) self(user).peer_memory_ -= block->size;
     slab_deallocate(block, block->size);
   }
   static void* allocate_zeroed(std::size_t count, std::size_t size, void* user) noexcept {
@@ -269,16 +292,13 @@ struct http2_session::callbacks {
         if (counts) ++session.provoked_count_;
         return 0;
       }
-      if (session.is_client()) {
-        if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
-          return 0;
-        }
+      if (frame->hd.type == NGHTTP2_HEADERS) {
         session.events_.push_back(
             {.what = http2_event::kind::sent,
              .stream = frame->hd.stream_id,
              .owner = nghttp2_session_get_stream_user_data(library, frame->hd.stream_id)});
-        return 0;
       }
+      if (session.is_client()) return 0;
       const bool ends = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
                         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
       if (ends && nghttp2_session_get_stream_remote_close(library, frame->hd.stream_id) == 0) {
@@ -288,10 +308,19 @@ struct http2_session::callbacks {
     });
   }
 
-  static int note_unsent(nghttp2_session* /*session*/, const nghttp2_frame* frame, int /*error*/,
+  static int note_unsent(nghttp2_session* /*session*/, const nghttp2_frame* frame, int error,
                          void* user) noexcept {
-    if (frame->hd.type == NGHTTP2_HEADERS) self(user).unsent_stream_ = frame->hd.stream_id;
-    return 0;
+    if (frame->hd.type != NGHTTP2_HEADERS) return 0;
+    http2_session& session = self(user);
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+      session.unsent_stream_ = frame->hd.stream_id;  // nghttp2 closes the stream
+      return 0;
+    }
+    if (error != NGHTTP2_ERR_FRAME_SIZE_ERROR) return 0;
+    return guard([&] {
+      session.unsendable_.push_back(frame->hd.stream_id);
+      return 0;
+    });
   }
 
   static ssize_t offer_data(nghttp2_session* /*session*/, std::int32_t stream,
@@ -364,6 +393,8 @@ struct http2_session::callbacks {
     if (nghttp2_option_new(&settings) != 0) throw std::bad_alloc();
     nghttp2_option_set_no_auto_window_update(settings, 1);
     nghttp2_option_set_no_closed_streams(settings, 1);
+    nghttp2_option_set_max_send_header_block_length(settings, max_sent_head);
+    set_max_continuations(settings, session.max_continuations_);
     nghttp2_session*& library = session.session_;
     const int made =
         session.is_client()
@@ -386,6 +417,7 @@ http2_session::http2_session(const http2_options& options, const head_limits& fi
     : role_(http2_role::server),
       limits_(fields),
       max_memory_(options.session_memory),
+      max_continuations_(continuations_of(fields)),
       rest_of_frame_(preface_size),
       frames_(options.frame_burst, options.frames_per_second),
       resets_(options.reset_burst, options.resets_per_second),
@@ -405,6 +437,7 @@ http2_session::http2_session(const http2_client_options& options, const head_lim
     : role_(http2_role::client),
       limits_(fields),
       max_memory_(options.session_memory),
+      max_continuations_(continuations_of(fields)),
       rest_of_frame_(0),
       frames_(options.frame_burst, options.frames_per_second),
       resets_(0, 0),
@@ -506,7 +539,7 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
       if (!is_client()) return;
       break;
     case NGHTTP2_CONTINUATION:
-      if (++continuations_ > max_continuations) note_abuse(http2_abuse::frames);
+      if (++continuations_ > max_continuations_) note_abuse(http2_abuse::frames);
       return;
     case NGHTTP2_DATA:
       if (rest_of_frame_ != 0 || (flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
@@ -574,6 +607,7 @@ void http2_session::set_owner(std::int32_t stream, void* owner) noexcept {
 void http2_session::respond(std::int32_t stream, const header_block& head,
                             http2_body_source* body) {
   if (has_failed_) return;
+  const own_message scope(*this);
   const name_values fields(head);
   nghttp2_data_provider provider{.source = {.ptr = body}, .read_callback = callbacks::offer_data};
   check(nghttp2_submit_response(session_, stream, fields.data(), fields.size(),
@@ -586,6 +620,7 @@ void http2_session::respond(std::int32_t stream, const header_block& head,
 std::int32_t http2_session::request(const header_block& head, http2_body_source* body,
                                     void* owner) {
   if (has_failed_) return 0;
+  const own_message scope(*this);
   const name_values fields(head);
   nghttp2_data_provider provider{.source = {.ptr = body}, .read_callback = callbacks::offer_data};
   const std::int32_t stream =
@@ -610,6 +645,7 @@ void http2_session::ping() {
 
 void http2_session::send_interim(std::int32_t stream, const header_block& head) {
   if (has_failed_) return;
+  const own_message scope(*this);
   const name_values fields(head);
   check(nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(),
                                fields.size(), nullptr));
@@ -681,22 +717,28 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
   const std::size_t before = output.size();
   output_ = &output;
   const std::uint8_t* frame = nullptr;
-  const ssize_t size = nghttp2_session_mem_send(session_, &frame);
+  const ssize_t size = [&] {
+    const own_message scope(*this);
+    return nghttp2_session_mem_send(session_, &frame);
+  }();
   output_ = nullptr;
   if (size > 0) output.append(std::as_bytes(std::span(frame, static_cast<std::size_t>(size))));
   check(static_cast<int>(std::min<ssize_t>(0, size)));
-  // If a body ends without further bytes, only its trailers make a frame, in the next call.
-  const bool has_trailers = !awaiting_trailers_.empty();
+  // If a body ends without further bytes, only its trailers make a frame, in the next call. So does
+  // the reset of a stream whose head could not be sent.
+  const bool has_more = !awaiting_trailers_.empty() || !unsendable_.empty();
   submit_trailers();
   reset_ended_streams();
+  reset_unsendable_streams();
   if (!charge_provoked_resets(time)) {
     note_abuse(http2_abuse::provoked_resets);
     end_abuse();
   }
-  return output.size() != before || has_failed_ || has_trailers;
+  return output.size() != before || has_failed_ || has_more;
 }
 
 void http2_session::submit_trailers() {
+  const own_message scope(*this);
   for (const auto& [stream, trailers] : awaiting_trailers_) {
     const name_values fields(*trailers);
     check(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
@@ -709,6 +751,12 @@ void http2_session::submit_trailers() {
 void http2_session::reset_ended_streams() {
   for (const std::int32_t stream : ended_early_) reset(stream, http2_error::none);
   ended_early_.clear();
+}
+
+// Resets the streams whose head or trailers are too long, so that the peer does not wait for them.
+void http2_session::reset_unsendable_streams() {
+  for (const std::int32_t stream : unsendable_) reset(stream, http2_error::internal_error);
+  unsendable_.clear();
 }
 
 bool http2_session::charge_provoked_resets(steady_time time) {

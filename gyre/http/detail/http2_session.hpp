@@ -95,7 +95,7 @@ struct http2_event {
     refused,   ///< like `request` or `response`, but fields exceed their limits; head() lacks some
     data,      ///< bytes of a body
     end,       ///< the whole body has come; head() has the trailers
-    sent,      ///< in a client: the head of a request has become a frame
+    sent,      ///< a head or trailers of this side have become frames
     closed,    ///< the stream is gone
   };
 
@@ -129,8 +129,9 @@ struct http2_event {
 ///
 /// Thread-safety: none.
 /// Errors: std::bad_alloc. Errors of the peer end a stream or the session: see is_over().
-/// Complexity: memory is bounded by http2_options::session_memory. Copies the fields of messages,
-/// and no bodies but into the output.
+/// Complexity: the peer can make the session hold http2_options::session_memory. Messages of this
+/// side come on top, until they are sent: their fields are copied, and no bodies but into the
+/// output.
 class http2_session {
  public:
   /// The bytes of each body that the client may send at once, unless http2_options::stream_window
@@ -217,6 +218,20 @@ class http2_session {
   struct callbacks;
   friend callbacks;
 
+  // While it lives, nghttp2 allocates for messages of this side.
+  class own_message {
+   public:
+    explicit own_message(http2_session& session) noexcept : session_(session) {
+      session_.is_of_peer_ = false;
+    }
+    own_message(const own_message&) = delete;
+    own_message& operator=(const own_message&) = delete;
+    ~own_message() { session_.is_of_peer_ = true; }
+
+   private:
+    http2_session& session_;
+  };
+
   bool is_client() const noexcept { return role_ == http2_role::client; }
   bool is_response(bool is_first) const noexcept;
   bool owes_response(std::uint32_t stream) const noexcept;
@@ -230,18 +245,22 @@ class http2_session {
   void check(int result);
   void submit_trailers();
   void reset_ended_streams();
+  void reset_unsendable_streams();
   bool append_last_words(io::buffer& output);
 
   nghttp2_session* session_ = nullptr;
   const http2_role role_;
   const head_limits limits_;
   const std::size_t max_memory_;
+  const std::uint32_t max_continuations_;
   std::size_t memory_ = 0;
+  std::size_t peer_memory_ = 0;  // the part of memory_ that the peer has caused
   header_block head_;
   std::size_t head_cost_ = 0;
   std::vector<http2_event> events_;
   std::size_t next_event_ = 0;
   std::vector<std::int32_t> ended_early_;  // responded to before the request's end
+  std::vector<std::int32_t> unsendable_;   // whose head or trailers nghttp2 has refused
   struct pending_trailers {
     std::int32_t stream;
     const header_block* fields;
@@ -267,6 +286,7 @@ class http2_session {
   bool block_is_open_ = false;  // a CONTINUATION frame must follow
   bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION
   bool head_is_refused_ = false;
+  bool is_of_peer_ = true;  // whether memory that is allocated now is of the peer
   bool has_acknowledged_ = false;
   bool has_failed_ = false;      // nghttp2 cannot continue, because memory is missing
   bool has_last_words_ = false;  // whether GOAWAY was sent after has_failed_

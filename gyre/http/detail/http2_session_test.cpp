@@ -195,11 +195,11 @@ TEST(Http2Session, SendsAResponseAndClosesTheStream) {
   text_body body("hello");
   server.respond(1, &body);
   EXPECT_EQ(server.send(), "HEADERS 1 :status: 200;\nDATA 1 end hello\n");
-  EXPECT_EQ(server.events(), "closed 1 0\n");
+  EXPECT_EQ(server.events(), "sent 1\nclosed 1 0\n");
   server.receive(request_frame(3, "GET", "/"));
   server.respond(3, nullptr);
   EXPECT_EQ(server.send(), "HEADERS 3 end :status: 200;\n");
-  EXPECT_EQ(server.events(), "closed 3 0\n");
+  EXPECT_EQ(server.events(), "sent 3\nclosed 3 0\n");
 }
 
 TEST(Http2Session, WaitsForABodyThatIsNotThereYet) {
@@ -215,7 +215,7 @@ TEST(Http2Session, WaitsForABodyThatIsNotThereYet) {
   EXPECT_EQ(server.send(), "");
   server.session.resume(1);
   EXPECT_EQ(server.send(), "DATA 1 lo\nHEADERS 1 end t: 1;\n");
-  EXPECT_EQ(server.events(), "closed 1 0\n");
+  EXPECT_EQ(server.events(), "sent 1\nsent 1\nclosed 1 0\n");
 }
 
 TEST(Http2Session, StreamsTakeTurns) {
@@ -242,7 +242,7 @@ TEST(Http2Session, AReadErrorOfABodyResetsItsStream) {
   body.is_broken = true;
   server.respond(1, &body);
   EXPECT_EQ(server.send(), "HEADERS 1 :status: 200;\nRST_STREAM 1 2\n");
-  EXPECT_EQ(server.events(), "closed 1 2\n");
+  EXPECT_EQ(server.events(), "sent 1\nclosed 1 2\n");
 }
 
 TEST(Http2Session, AResponseBeforeTheEndOfTheRequestStopsTheRequest) {
@@ -251,7 +251,7 @@ TEST(Http2Session, AResponseBeforeTheEndOfTheRequestStopsTheRequest) {
   server.receive(request_frame(1, "POST", "/", 0));
   server.respond(1, nullptr);
   EXPECT_EQ(server.send(), "HEADERS 1 end :status: 200;\nRST_STREAM 1 0\n");
-  EXPECT_EQ(server.events(), "closed 1 0\n");
+  EXPECT_EQ(server.events(), "sent 1\nclosed 1 0\n");
   // Bytes that were on their way still get credit, once half of the window was used.
   std::string sent;
   for (int i = 0; i < 40; ++i) {
@@ -517,6 +517,62 @@ TEST(Http2Session, MemoryIsBounded) {
   EXPECT_LT(server.session.memory(), 100'001U);
   EXPECT_THAT(server.send(), EndsWith(" error 11\n"));
   EXPECT_TRUE(server.session.is_over());
+}
+
+header_block long_block(std::size_t fields) {
+  header_block head;
+  head.add(":status", "200");
+  for (std::size_t i = 0; i < fields; ++i) head.add("x", std::string(50'000, 'x'));
+  return head;
+}
+
+TEST(Http2Session, HeadsOfResponsesAreNotThePeersMemory) {
+  http2_options options;
+  options.session_memory = 100'000;
+  side server(options);
+  server.begin();
+  const std::size_t idle = server.session.memory();
+  std::string responses;
+  for (std::uint32_t stream = 1; stream < 20; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/"));
+    server.session.respond(static_cast<std::int32_t>(stream), long_block(2), nullptr);
+    EXPECT_GT(server.session.memory(), idle + stream * 50'000);
+  }
+  const std::string sent = server.send();
+  EXPECT_THAT(sent, HasSubstr("HEADERS 19 end :status: 200;"));
+  EXPECT_EQ(server.session.abuse(), http2_abuse::none);
+  server.events();
+  EXPECT_LT(server.session.memory(), idle + 20'000);
+}
+
+TEST(Http2Session, AHeadThatCannotBeSentResetsItsStream) {
+  side server;
+  server.begin();
+  server.receive(request_frame(1, "GET", "/") + request_frame(3, "GET", "/"));
+  text_body body("hello");
+  server.session.respond(1, long_block(21), &body);
+  server.respond(3, nullptr);
+  EXPECT_EQ(server.send(), "HEADERS 3 end :status: 200;\nRST_STREAM 1 2\n");
+  EXPECT_THAT(server.events(), HasSubstr("closed 1 2\n"));
+  server.receive(request_frame(5, "GET", "/"));
+  body.fields = long_block(21);
+  text_body other("hello");
+  other.fields = long_block(21);
+  server.respond(5, &other);
+  EXPECT_EQ(server.send(), "HEADERS 5 :status: 200;\nDATA 5 hello\nRST_STREAM 5 2\n");
+}
+
+TEST(Http2Session, AHeadMayHaveAsManyFramesAsItsLimitsAllow) {
+  const head_limits limits{.fields = 500'000};
+  side server(http2_options(), limits);
+  server.begin();
+  const std::string block =
+      block_of(request_fields("GET", "/", field_texts(8, {"x", std::string(50'000, 'x')})));
+  EXPECT_THAT(server.receive(long_head(1, end_stream, block)), HasSubstr("request 1 end "));
+  std::string flood = frame(headers_frame, 0, 3, block_of(request_fields("GET", "/")));
+  for (int i = 0; i < 100; ++i) flood += frame(continuation_frame, 0, 3);
+  server.receive(flood);
+  EXPECT_EQ(server.session.abuse(), http2_abuse::frames);
 }
 
 TEST(Http2Session, MoreStreamsThanAllowedAreRefused) {

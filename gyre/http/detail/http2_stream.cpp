@@ -15,6 +15,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 namespace gyre::http::detail {
@@ -246,8 +247,14 @@ bool http2_stream::can_send() const noexcept { return is_open_ && connection_.ca
 void http2_stream::respond(const header_block& head, bool has_body) {
   has_responded_ = true;
   state_ = state_ == state::running ? state::running : state::sending;
+  head_output_ = head.cost();
+  connection_.add_output(head_output_);
   connection_.session().respond(id_, head, has_body ? this : nullptr);
   connection_.schedule_flush();
+}
+
+void http2_stream::note_head_sent() noexcept {
+  connection_.remove_output(std::exchange(head_output_, 0));
 }
 
 void http2_stream::send_continue() {
@@ -295,6 +302,10 @@ void http2_stream::send(exchange& sender, response& result) {
   if (const auto length = framing.content_length()) {
     head.add("content-length", text_of(digits, *length));
   }
+  if (head.cost() > http2_session::max_sent_head && !result.fields().empty()) {
+    sender.refuse_head(result);
+    return send(sender, result);
+  }
   if (framing.is_complete() && !sender.is_upgraded()) return respond(head, false);
   if (!sender.take_whole_body(result)) {
     has_more_output_ = true;
@@ -340,13 +351,17 @@ write_outcome http2_stream::write(message_writer& /*framing*/, std::span<const s
 }
 
 void http2_stream::end_body(const message_writer& framing, const http::fields& trailers) {
-  has_more_output_ = false;
   if (framing.is_chunked() && !trailers.empty()) {
-    trailers_ = std::make_unique<header_block>();
+    auto block = std::make_unique<header_block>();
     for (const field& each : trailers) {
-      if (!is_of_http1(each.name)) trailers_->add_lowered(each.name, each.value);
+      if (!is_of_http1(each.name)) block->add_lowered(each.name, each.value);
     }
+    if (block->cost() > http2_session::max_sent_head) {
+      throw std::length_error("http::server: the trailers are too long for HTTP/2");
+    }
+    trailers_ = std::move(block);
   }
+  has_more_output_ = false;
   connection_.session().resume(id_);
   connection_.schedule_flush();
 }
@@ -462,6 +477,7 @@ void http2_stream::close() noexcept {
   is_open_ = false;
   detach_exchange();
   connection_.remove_output(rest_.size() + pending_.size());
+  note_head_sent();
   rest_ = {};
   pending_.clear();
 }

@@ -56,6 +56,8 @@ class http2_stream final : public gyre::detail::slab_object,
   /// Called with bytes of the body, which may end the exchange.
   void receive(std::span<const std::byte> bytes);
   void end_request(const header_block& trailers);
+  /// Called when the head of the response has become frames.
+  void note_head_sent() noexcept;
   /// Calls the handler of a stream in the state `waiting`.
   void run();
   /// Lets the client send more of the body, if it needs to and the connection has memory.
@@ -125,7 +127,8 @@ class http2_stream final : public gyre::detail::slab_object,
   bool waits_for_drain_ = false;  // whether a writer waits until bytes were sent
   bool is_head_request_ = false;
 
-  std::size_t head_cost_ = 0;  // of the request's head, while the exchange has it
+  std::size_t head_cost_ = 0;    // of the request's head, while the exchange has it
+  std::size_t head_output_ = 0;  // of the response's head, while it waits to be sent
   // The members from here to body_deadline_ belong to the request's body.
   std::size_t held_ = 0;        // bytes of a whole body, in memory
   std::size_t reserved_ = 0;    // held_, and the bytes that the client may send
