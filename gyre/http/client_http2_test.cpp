@@ -1011,6 +1011,8 @@ TEST_F(HttpClientHttp2, OptionsAreChecked) {
   EXPECT_THROW(construct([](auto& each) { each.stream_window = 0; }), std::invalid_argument);
   EXPECT_THROW(construct([](auto& each) { each.stream_window = 0x80000000U; }),
                std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.session_memory = 65'535; }), std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.frame_burst = 0; }), std::invalid_argument);
   EXPECT_THROW(construct([](auto& each) { each.ping_timeout = 0s; }), std::invalid_argument);
   EXPECT_THROW(construct([](auto& each) { each.ping_interval = -1s; }), std::invalid_argument);
 }

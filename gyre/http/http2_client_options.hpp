@@ -31,8 +31,8 @@ struct http2_client_options {
   /// fewer. Further requests use another connection, up to client_options::connections_per_host, or
   /// wait.
   std::uint32_t max_streams = 100;
-  /// Bytes of a response's body that may wait for the program; at least 1. All responses of a
-  /// connection hold at most `max_streams` times as many. A server that has not acknowledged this
+  /// Bytes of a response's body that may wait for the program; from 1 to 2^31 - 1. All responses of
+  /// a connection hold at most `max_streams` times as many. A server that has not acknowledged this
   /// setting yet may send 65,535 bytes.
   std::uint32_t stream_window = std::uint32_t{1} << 20;
   /// Time after which a PING is sent to a server that sends nothing while requests are in progress;
@@ -41,11 +41,11 @@ struct http2_client_options {
   /// Time for the acknowledgement of a PING, after which the connection is closed, and its requests
   /// fail with errc::timed_out. Must be positive.
   duration ping_timeout = std::chrono::seconds{10};
-  /// Bytes that the state of the protocol may hold, such as streams, header tables and the heads of
-  /// requests that wait to be sent. A connection that needs more is closed.
+  /// Bytes that the state of the protocol may hold, such as streams, header tables and frames that
+  /// wait, but not heads of requests; at least 64 KiB. A connection that needs more is closed.
   std::size_t session_memory = std::size_t{8} << 20;
-  /// Frames that carry no body: a server may send `frame_burst` at once, `frames_per_second` on
-  /// average, and a few for each request and for each DATA frame in either direction.
+  /// Frames that carry no body: a server may send `frame_burst`, which is at least 1, at once, and
+  /// `frames_per_second` on average; also a few for each request and DATA frame of either side.
   std::uint32_t frame_burst = 1000;
   std::uint32_t frames_per_second = 100;
 };

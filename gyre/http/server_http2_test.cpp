@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -772,6 +773,72 @@ TEST_F(Http2Server, AFloodEndsTheConnection) {
   from.send(pings);
   EXPECT_THAT(wait_for(from, "GOAWAY"), HasSubstr(" error 11\n"));
   virtual_time.turn_until([&] { return on->metrics().http2.floods == 1; });
+}
+
+TEST_F(Http2Server, OptionsAreChecked) {
+  const auto construct = [&](auto change) {
+    server_options options;
+    change(options.http2);
+    make(options);
+  };
+  EXPECT_THROW(construct([](auto& each) { each.max_streams = 0; }), std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.stream_window = 0; }), std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.stream_window = 0x80000000U; }),
+               std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.connection_window = 65'534; }),
+               std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.connection_window = 0x80000000U; }),
+               std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.response_memory = 0; }), std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.session_memory = 65'535; }), std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.server_memory = each.session_memory - 1; }),
+               std::invalid_argument);
+  EXPECT_THROW(construct([](auto& each) { each.frame_burst = 0; }), std::invalid_argument);
+}
+
+TEST_F(Http2Server, TheEndsOfTheRangesOfOptionsWork) {
+  constexpr std::size_t max_size = std::numeric_limits<std::size_t>::max();
+  server_options smallest;
+  smallest.http2 = {.max_streams = 1,
+                    .stream_window = 1,
+                    .connection_window = 65'535,
+                    .head_memory = 0,
+                    .body_memory = 0,
+                    .response_memory = 1,
+                    .session_memory = 65'536,
+                    .server_memory = 65'536,
+                    .frame_burst = 100,
+                    .frames_per_second = 0,
+                    .reset_burst = 0,
+                    .resets_per_second = 0,
+                    .response_rate = 0};
+  server_options largest;
+  largest.http2 = {.max_streams = 0xffffffffU,
+                   .stream_window = 0x7fffffffU,
+                   .connection_window = 0x7fffffffU,
+                   .head_memory = max_size,
+                   .body_memory = max_size / 2 + 1,
+                   .response_memory = max_size / 2 + 1,
+                   .session_memory = max_size,
+                   .server_memory = max_size,
+                   .frame_burst = 0xffffffffU,
+                   .frames_per_second = 0xffffffffU,
+                   .reset_burst = 0xffffffffU,
+                   .resets_per_second = 0xffffffffU,
+                   .response_rate = max_size};
+  for (const server_options& options : {smallest, largest}) {
+    make(options);
+    on->post("/", [](request& from) {
+      return response::stream("text/plain", [text = from.body()](body_writer& out) -> task<> {
+        co_await out.write(text);
+      });
+    });
+    on->start();
+    client from = connect_http2();
+    from.send(request_frame(1, "POST", "/", 0) + frame(data_frame, end_stream, 1, "x"));
+    wait_for(from, "DATA 1");
+    EXPECT_EQ(from.bodies[1], "x");
+  }
 }
 
 TEST_F(Http2Server, Http1IsAsBefore) {

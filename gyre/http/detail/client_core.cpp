@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/has_http2.hpp>
+#include <gyre/http/detail/http2_session.hpp>
 #include <gyre/http/detail/incoming_response.hpp>
 #include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/error.hpp>
@@ -38,6 +39,12 @@ void check_http2(const http2_client_options& options) {
   }
   if (options.stream_window == 0 || options.stream_window > max_window) {
     throw std::invalid_argument("http::client: http2.stream_window must be from 1 to 2^31 - 1");
+  }
+  if (options.session_memory < http2_session::min_memory) {
+    throw std::invalid_argument("http::client: http2.session_memory must be at least 64 KiB");
+  }
+  if (options.frame_burst == 0) {
+    throw std::invalid_argument("http::client: http2.frame_burst must be at least 1");
   }
   gyre::detail::require_not_negative(options.ping_interval, "http::client: http2.ping_interval");
   gyre::detail::require_positive(options.ping_timeout, "http::client: http2.ping_timeout");

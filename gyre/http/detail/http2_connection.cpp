@@ -225,8 +225,9 @@ void http2_connection::hold_body(std::size_t count) {
   held_bodies_ += count;
   // A client that has not acknowledged the server's SETTINGS, or never does, has larger windows
   // than those that were reserved.
-  const std::size_t max_held = std::max(3 * core_->options.http2.body_memory, reserved_bodies_);
-  if (held_bodies_ <= max_held) return;
+  if (held_bodies_ / 3 <= core_->options.http2.body_memory || held_bodies_ <= reserved_bodies_) {
+    return;
+  }
   http2_stream* newest = nullptr;
   for (http2_stream& each : streams_) {
     if (each.current_state() == http2_stream::state::receiving) newest = &each;

@@ -15,6 +15,7 @@
 #include <gyre/io/input.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 
@@ -78,7 +79,7 @@ class http2_connection final : public gyre::detail::slab_object,
   /// Called when a stream waits until may_run().
   void note_waiting() noexcept { has_waiting_ = true; }
   /// Whether streamed responses may be written.
-  bool may_write() const noexcept { return waiting_output_ < 2 * max_output(); }
+  bool may_write() const noexcept { return waiting_output_ / 2 < max_output(); }
   /// Called when a writer waits for http2_stream::wake_writer().
   void note_waiting_writer() noexcept { has_waiting_writer_ = true; }
   void note_deadline(steady_time deadline) noexcept;
@@ -109,7 +110,7 @@ class http2_connection final : public gyre::detail::slab_object,
   // Returns a limit of the connection, which is lower while the server holds much.
   std::size_t present_limit(std::size_t limit) const noexcept;
   std::size_t max_output() const noexcept {
-    return present_limit(core_->options.http2.response_memory);
+    return std::max<std::size_t>(present_limit(core_->options.http2.response_memory), 1);
   }
   std::size_t max_pending() const noexcept;
 

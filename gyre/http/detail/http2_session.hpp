@@ -137,6 +137,11 @@ class http2_session {
   /// The bytes of each body that the client may send at once, unless http2_options::stream_window
   /// is smaller.
   static constexpr std::uint32_t max_initial_window = std::uint32_t{6} << 10;
+  /// The largest head or trailers that can be sent, by header_block::cost(). A stream with longer
+  /// ones is reset with INTERNAL_ERROR, or a request is closed without being sent.
+  static constexpr std::size_t max_sent_head = std::size_t{1} << 20;
+  /// The least value of http2_options::session_memory: nghttp2 holds half of it at the beginning.
+  static constexpr std::size_t min_memory = std::size_t{64} << 10;
 
   /// Begins the connection with SETTINGS in the output. `fields`: the limits of a request's fields,
   /// where each field counts 32 bytes more than its text.

@@ -7,6 +7,7 @@
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/host_list.hpp>
 #include <gyre/http/detail/http2_connection.hpp>
+#include <gyre/http/detail/http2_session.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/net/layer.hpp>
@@ -22,6 +23,7 @@
 #include <limits>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace gyre::http::detail {
@@ -41,6 +43,25 @@ method first_of(method_set methods) noexcept {
   return methods.contains(method::other) ? method::other : method::options;
 }
 
+void check_http2(const http2_options& options) {
+  constexpr std::uint32_t max_window = std::numeric_limits<std::int32_t>::max();
+  constexpr std::uint32_t initial_window = 65'535;  // which no setting can change (RFC 9113, 6.9.2)
+  const auto require = [](bool is_valid, const char* reason) {
+    if (!is_valid) throw std::invalid_argument(std::string("http::server: http2.") + reason);
+  };
+  require(options.max_streams != 0, "max_streams must be at least 1");
+  require(options.stream_window != 0 && options.stream_window <= max_window,
+          "stream_window must be from 1 to 2^31 - 1");
+  require(options.connection_window >= initial_window && options.connection_window <= max_window,
+          "connection_window must be from 65,535 to 2^31 - 1");
+  require(options.response_memory != 0, "response_memory must be at least 1");
+  require(options.session_memory >= http2_session::min_memory,
+          "session_memory must be at least 64 KiB");
+  require(options.server_memory >= options.session_memory,
+          "server_memory must be at least session_memory");
+  require(options.frame_burst != 0, "frame_burst must be at least 1");
+}
+
 server_options with_checked_limits(server_options settings) {
   if (settings.limits.pipelined == 0) {
     throw std::invalid_argument("http::server: limits.pipelined must be at least 1");
@@ -50,6 +71,7 @@ server_options with_checked_limits(server_options settings) {
   gyre::detail::require_not_negative(times.head, "http::server: timeouts.head");
   gyre::detail::require_not_negative(times.idle, "http::server: timeouts.idle");
   gyre::detail::require_not_negative(times.body, "http::server: timeouts.body");
+  check_http2(settings.http2);
   if (!settings.request_ids.field.empty() && !is_token(settings.request_ids.field)) {
     throw std::invalid_argument("http::server: request_ids.field '" + settings.request_ids.field +
                                 "' is not the name of a field");
