@@ -565,6 +565,30 @@ TEST_F(Http2SlowClient, AStreamThatWasBlockedAndHasNoOutputLetsTheLoopSleep) {
   EXPECT_EQ(from.bodies[1], "first");
 }
 
+TEST_F(Http2SlowClient, AStalledStreamIsResetOnceAlthoughItsResetMustWait) {
+  client from = connect_http2();
+  from.send(windows_of(0) + request_frame(1, "GET", "/large"));
+  wait_for(from, "HEADERS 1");
+  virtual_time.settle();
+  virtual_time.advance(5s);
+  // The second response fills the connection, so that nothing else can leave.
+  from.send(request_frame(3, "GET", "/large") + window_update(0, 1U << 30U) +
+            window_update(3, 1U << 30U));
+  ASSERT_TRUE(sleeps());
+  virtual_time.advance(6s);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(sleeps());
+    EXPECT_EQ(stalled_streams(), 1u);
+    virtual_time.advance(1s);
+  }
+  wait_for(from, "RST_STREAM 1");
+  EXPECT_THAT(from.frames, Not(HasSubstr("DATA 1")));
+  EXPECT_THAT(wait_for(from, "DATA 3 end"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_EQ(from.frames.find("RST_STREAM 1"), from.frames.rfind("RST_STREAM 1"));
+  EXPECT_EQ(from.bodies[3].size(), large);
+  EXPECT_EQ(stalled_streams(), 1u);
+}
+
 // --- Hostile clients ---
 
 TEST_F(Http2Server, TheWindowOfZeroAndTheDripEnd) {
