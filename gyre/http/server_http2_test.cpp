@@ -671,10 +671,15 @@ class uploader {
       peer_->send(
           frame(data_frame, each.rest == 0 ? end_stream : 0, stream, std::string(count, 'x')));
     }
+    return read();
+  }
+  /// Reads what the server has granted, and answered.
+  bool read() {
     peer_->socket.receive();
     for (const received_frame& each : take_frames(peer_->socket.text)) {
       peer_->frames += peer_->printer.print(each);
       if (each.type == headers_frame || each.type == reset_frame) ++responses;
+      if (each.type == ping_frame) ++pings;
       if (each.type != window_frame) continue;
       (each.stream == 0 ? window_ : uploads_[each.stream].window) += number_in(each.payload);
     }
@@ -682,6 +687,7 @@ class uploader {
   }
 
   std::size_t responses = 0;
+  std::size_t pings = 0;  // those that the server has answered
 
  private:
   struct upload {
@@ -712,6 +718,94 @@ TEST_F(Http2Server, ManyUploadsBesideEachOtherSucceedInLittleMemory) {
   EXPECT_EQ(received, 10'000'000u);
   EXPECT_EQ(on->metrics().http2.refused_streams, 0u);
   EXPECT_LT(peak, std::size_t{1} << 20);
+}
+
+TEST_F(Http2Server, UploadsThatWaitForEachOtherHaveNoTimeLimitMeanwhile) {
+  make();
+  std::size_t received = 0;
+  on->post("/", [&](request& request) {
+    received += request.body().size();
+    return status::no_content;
+  });
+  on->start();
+  client from = connect_http2();
+  uploader uploads(from, 100, 100'000, 6144);
+  std::size_t steps = 0;
+  for (; !uploads.advance() && !from.socket.ended && steps < 4000; ++steps) {
+    from.send(frame(ping_frame, 0, 0, "12345678"));
+    virtual_time.turn_until([&] {
+      uploads.read();
+      return uploads.pings > steps || from.socket.ended;
+    });
+    virtual_time.advance(250ms);
+  }
+  EXPECT_GT(steps, 400U);  // 100 seconds, many times the limit of a single body
+  EXPECT_EQ(received, 10'000'000u);
+  EXPECT_THAT(from.frames, Not(HasSubstr(":status: 408")));
+}
+
+TEST_F(Http2Server, AnUploadThatTheServerDoesNotHoldUpHasItsTimeLimit) {
+  make();
+  on->post("/", [](request&) { return status::no_content; });
+  on->start();
+  client from = connect_http2();
+  for (std::uint32_t stream = 1; stream < 20; stream += 2) {
+    from.send(request_frame(stream, "POST", "/", 0, {{"content-length", "100000"}}) +
+              frame(data_frame, 0, stream, std::string(6144, 'x')));
+  }
+  pass_ping(from);
+  // No client sends more, so that one after the other is the oldest, and has 16 seconds.
+  for (int i = 0; i < 400 && from.frames.find("HEADERS 19 ") == std::string::npos; ++i) {
+    virtual_time.advance(1s);
+    virtual_time.settle();
+    receive(from);
+  }
+  for (std::uint32_t stream = 1; stream < 20; stream += 2) {
+    EXPECT_THAT(from.frames, HasSubstr("HEADERS " + std::to_string(stream) + " :status: 408;"));
+  }
+}
+
+TEST_F(Http2Server, AnUploadHasNoTimeLimitWhileHandlersHoldTheWindow) {
+  make();
+  on->post(
+      "/slow",
+      [](request&) -> task<response> {
+        co_await gyre::sleep_for(1h);
+        co_return status::no_content;
+      },
+      route_options{.streamed_body = true});
+  on->post("/", [](request& from) { return response::text(std::to_string(from.body().size())); });
+  on->start();
+  client from = connect_http2();
+  from.send(request_frame(1, "POST", "/slow", 0) + request_frame(3, "POST", "/", 0));
+  std::size_t window = gyre::http::http2_options().connection_window;
+  wait_for(from, "WINDOW_UPDATE 1 ");
+  from.send(frame(data_frame, 0, 3, "x"));
+  --window;
+  for (std::uint32_t stream = 1; window != 0; stream += stream == 1 ? 4 : 2) {
+    if (stream != 1) {
+      from.send(request_frame(stream, "POST", "/slow", 0));
+      wait_for(from, "WINDOW_UPDATE " + std::to_string(stream) + ' ');
+    }
+    for (int i = 0; i < 4 && window != 0; ++i) {
+      const std::size_t count = std::min<std::size_t>(window, 16'384);
+      from.send(frame(data_frame, 0, stream, std::string(count, 'x')));
+      window -= count;
+    }
+  }
+  pass_ping(from);
+  for (int i = 0; i < 30; ++i) {
+    virtual_time.advance(1s);
+    virtual_time.settle();
+  }
+  pass_ping(from);
+  EXPECT_THAT(from.frames, Not(HasSubstr("HEADERS 3")));
+  from.frames.clear();
+  from.send(frame(reset_frame, 0, 1, big_endian(8)) + frame(reset_frame, 0, 5, big_endian(8)) +
+            frame(reset_frame, 0, 7, big_endian(8)));
+  EXPECT_THAT(wait_for(from, "WINDOW_UPDATE 0 "), Not(HasSubstr("HEADERS 3")));
+  from.send(frame(data_frame, end_stream, 3, "y"));
+  EXPECT_THAT(wait_for(from, "DATA 3"), HasSubstr("DATA 3 end 2\n"));
 }
 
 TEST_F(Http2Server, AnUploadThatBeginsBeforeTheSettingsAreKnownGoesOn) {

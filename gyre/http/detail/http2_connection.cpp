@@ -116,7 +116,12 @@ void http2_connection::handle(const http2_event& event) {
     case http2_event::kind::refused: return begin_request(event);
     case http2_event::kind::data:
       if (stream == nullptr) return session_.credit_connection(event.bytes.size());
-      return stream->receive(event.bytes);
+      stream->receive(event.bytes);
+      if (session_.connection_window() == 0) {
+        is_window_used_up_ = true;
+        update_body_clocks();
+      }
+      return;
     case http2_event::kind::end:
       if (stream != nullptr) stream->end_request(session_.head());
       return;
@@ -258,6 +263,10 @@ void http2_connection::grant_bodies() {
   for (http2_stream& each : streams_) each.enlarge_window();
 }
 
+void http2_connection::update_body_clocks() noexcept {
+  for (http2_stream& each : streams_) each.update_body_clock();
+}
+
 // --- Output ---
 
 void http2_connection::schedule_flush() noexcept {
@@ -314,6 +323,10 @@ void http2_connection::send_frames() {
   for (;;) {
     must_flush_again_ = false;
     grant_bodies();
+    if (is_window_used_up_ && session_.connection_window() != 0) {
+      is_window_used_up_ = false;
+      update_body_clocks();
+    }
     run_waiting();
     if (!tcp_.can_send()) return;
     if (tcp_.pending_output() >= most_pending) {

@@ -65,6 +65,10 @@ class http2_connection final : public gyre::detail::slab_object,
   /// Reserves the memory if there is enough, or if the request is the oldest incomplete one.
   [[nodiscard]] bool try_reserve_body(const http2_stream& stream, std::size_t count) noexcept;
   void unreserve_body(std::size_t count) noexcept;
+  /// Whether an older request must end before the body may get more memory.
+  bool must_wait_for_memory(const http2_stream& stream) noexcept {
+    return !core_->has_no_http2_memory() && !is_oldest_receiving(stream);
+  }
   /// Counts the head of a request in progress.
   void add_head(std::size_t cost) noexcept { held_heads_ += cost; }
   void remove_head(std::size_t cost) noexcept { held_heads_ -= cost; }
@@ -92,6 +96,7 @@ class http2_connection final : public gyre::detail::slab_object,
   void send_frames();
   void run_waiting();
   void grant_bodies();
+  void update_body_clocks() noexcept;
   void note_blocked_streams() noexcept;
   void note_unblocked_streams() noexcept;
   void end_if_over() noexcept;
@@ -141,10 +146,11 @@ class http2_connection final : public gyre::detail::slab_object,
   bool is_flushing_ = false;
   bool must_flush_again_ = false;
   bool has_waiting_writer_ = false;
-  bool has_waiting_ = false;   // whether some stream waits for its handler's turn
-  bool must_grant_ = false;    // whether some body may get credit that was held back
-  bool grants_later_ = false;  // whether the memory of the server allows no credit
-  bool has_paused_ = false;    // whether reading waits until output was sent
+  bool has_waiting_ = false;        // whether some stream waits for its handler's turn
+  bool must_grant_ = false;         // whether some body may get credit that was held back
+  bool is_window_used_up_ = false;  // whether streams wait for the connection's window
+  bool grants_later_ = false;       // whether the memory of the server allows no credit
+  bool has_paused_ = false;         // whether reading waits until output was sent
   bool is_draining_ = false;
   bool has_peer_ended_ = false;
   bool is_closing_ = false;

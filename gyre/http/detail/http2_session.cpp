@@ -673,6 +673,10 @@ std::size_t http2_session::window(std::int32_t stream) const noexcept {
   return static_cast<std::size_t>(std::max(size, 0));
 }
 
+std::size_t http2_session::connection_window() const noexcept {
+  return static_cast<std::size_t>(std::max(nghttp2_session_get_local_window_size(session_), 0));
+}
+
 std::size_t http2_session::send_window(std::int32_t stream) const noexcept {
   const auto of_stream = nghttp2_session_get_stream_remote_window_size(session_, stream);
   const auto of_connection = nghttp2_session_get_remote_window_size(session_);

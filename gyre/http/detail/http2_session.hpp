@@ -191,6 +191,8 @@ class http2_session {
   void set_window(std::int32_t stream, std::size_t size) noexcept;
   /// Returns how many bytes of a body the peer may still send.
   std::size_t window(std::int32_t stream) const noexcept;
+  /// Returns how many bytes of all bodies the peer may still send.
+  std::size_t connection_window() const noexcept;
   /// Returns how many bytes of a body the peer lets this side send: by the window of the stream and
   /// by that of the connection.
   std::size_t send_window(std::int32_t stream) const noexcept;

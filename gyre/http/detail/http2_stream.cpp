@@ -131,7 +131,7 @@ void http2_stream::receive(std::span<const std::byte> bytes) {
 // When little of the window is left, lets the client send as much as it has sent, at least
 // stream_window, but not beyond the body's end: a byte more lets a body that is too long fail. The
 // session knows the window, which the client's acknowledgement of SETTINGS changes, too.
-void http2_stream::enlarge_window() noexcept {
+void http2_stream::grant_window() noexcept {
   if (exchange_ == nullptr || !exchange_->body().expects_more()) return;
   http2_session& session = connection_.session();
   const std::size_t step = connection_.core().options.http2.stream_window;
@@ -151,6 +151,11 @@ void http2_stream::enlarge_window() noexcept {
   if (end <= held_ + left) return;
   session.set_window(id_, end);
   connection_.schedule_flush();
+}
+
+void http2_stream::enlarge_window() noexcept {
+  grant_window();
+  update_body_clock();
 }
 
 void http2_stream::end_request(const header_block& trailers) {
@@ -200,9 +205,32 @@ void http2_stream::want_body() {
   if (exchange_->is_upgraded()) return enlarge_window();
   if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
+  update_body_clock();
+}
+
+// Whether the client may not send more of the body, because others of the connection have its
+// memory or its window. While the memory of the server is short, the client's time runs, so that
+// bodies that hold it end.
+bool http2_stream::is_held_up() const noexcept {
+  const http2_session& session = connection_.session();
+  if (session.connection_window() == 0) return true;
+  return !exchange_->body().is_streamed() && session.window(id_) == 0 &&
+         connection_.must_wait_for_memory(*this);
+}
+
+void http2_stream::update_body_clock() noexcept {
+  if (exchange_ == nullptr || !exchange_->body().expects_more() || exchange_->is_upgraded()) return;
+  const bool is_awaited = exchange_->body().is_streamed() ? exchange_->body().arrival().has_begun()
+                                                          : state_ == state::receiving;
+  const bool runs = is_awaited && !is_held_up();
+  if (runs != body_clock_.is_paused()) return;
+  if (!runs) return pause_body_clock();
+  body_clock_.resume(shard_.loop().now());
+  set_body_deadline();
 }
 
 void http2_stream::set_body_deadline() {
+  if (body_clock_.is_paused()) return;
   const auto deadline =
       body_clock_.deadline(connection_.core().options.timeouts, exchange_->body().received());
   if (!deadline) return;

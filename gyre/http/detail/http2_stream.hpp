@@ -62,6 +62,8 @@ class http2_stream final : public gyre::detail::slab_object,
   void run();
   /// Lets the client send more of the body, if it needs to and the connection has memory.
   void enlarge_window() noexcept;
+  /// Lets the time limit of the body run or rest: see is_held_up().
+  void update_body_clock() noexcept;
   /// Resets the stream, and ends the exchange.
   void reset(http2_error error) noexcept;
   /// Called when the peer has ended its side of the connection.
@@ -114,6 +116,8 @@ class http2_stream final : public gyre::detail::slab_object,
   void respond(const header_block& head, bool has_body);
   void set_body_deadline();
   void pause_body_clock() noexcept;
+  bool is_held_up() const noexcept;
+  void grant_window() noexcept;
   void detach_exchange() noexcept;
   void release_request() noexcept;
 
