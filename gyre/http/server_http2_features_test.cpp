@@ -9,6 +9,8 @@
 #include <gyre/http/http2_server_test_support.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/websocket_test_support.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/sleep.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,6 +29,7 @@
 namespace server_http2_features_test {
 namespace {
 
+using namespace std::chrono_literals;
 using namespace gyre::http::test;
 using gyre::task;
 using gyre::http::access_record;
@@ -191,6 +194,12 @@ std::string open_frame(std::uint32_t stream, std::string_view path, const field_
   return frame(headers_frame, end_headers, stream, block_of(fields));
 }
 
+std::string open_frame_that_ends(std::uint32_t stream, std::string_view path) {
+  std::string frame = open_frame(stream, path);
+  frame[4] |= end_stream;
+  return frame;
+}
+
 std::string data(std::uint32_t stream, std::string_view bytes) {
   return frame(data_frame, 0, stream, bytes);
 }
@@ -212,6 +221,20 @@ class Http2WebSocket : public http2_server_fixture {
           },
           options);
     });
+    on->get("/later", [this](request& from) -> task<response> {
+      co_await gyre::sleep_for(1s);
+      co_return gyre::http::accept_websocket(from, [this](websocket& socket) -> task<> {
+        while (auto message = co_await socket.receive()) {
+          co_await go_on.wait();
+          co_await socket.send(*message);
+        }
+        ++closed;
+      });
+    });
+    on->get("/refused", [](request&) -> task<response> {
+      co_await gyre::sleep_for(1s);
+      co_return response(status::forbidden);
+    });
     on->get("/fails", [](request& from) {
       return gyre::http::accept_websocket(from, [](websocket&) -> task<> {
         throw std::runtime_error("broken");
@@ -228,9 +251,92 @@ class Http2WebSocket : public http2_server_fixture {
     });
   }
 
+  static std::size_t credit_of_connection(const http2_client& from) {
+    constexpr std::string_view update = "WINDOW_UPDATE 0 ";
+    std::size_t credit = 0;
+    for (std::size_t at = 0; (at = from.frames.find(update, at)) != std::string::npos;) {
+      at += update.size();
+      credit += std::stoul(from.frames.substr(at, 10));
+    }
+    return credit;
+  }
+
+  gyre::manual_reset_event go_on;
   int closed = 0;
   int errors = 0;
 };
+
+TEST_F(Http2WebSocket, GetsWhatCameBeforeItWasAccepted) {
+  http2_client from = connect_http2();
+  from.send(open_frame(1, "/later") + data(1, frame(fin | 1, "hel")) +
+            data(1, frame(fin | 1, "lo")) + data(1, frame(fin | 1, long_text(6000))));
+  pass_ping(from);
+  virtual_time.advance(2s);
+  EXPECT_THAT(wait_for(from, "HEADERS 1"), HasSubstr("HEADERS 1 :status: 200;"));
+  go_on.set();
+  const std::string echoed = frame(fin | 1, "hel", false) + frame(fin | 1, "lo", false) +
+                             frame(fin | 1, long_text(6000), false);
+  wait_for_bytes(from, 1, echoed.size());
+  EXPECT_EQ(from.bodies[1], echoed);
+  from.send(data(1, frame(fin | 8, close_payload(1000))));
+  wait_for(from, "DATA 1 end");
+  virtual_time.turn_until([&] { return on->metrics().active == 0; });
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(errors, 0);
+}
+
+TEST_F(Http2WebSocket, GetsTheEndThatCameBeforeItWasAccepted) {
+  go_on.set();
+  const std::string hello = data(1, frame(fin | 1, "hello"));
+  for (const std::string& beginning :
+       {open_frame(1, "/later") + hello + frame(data_frame, end_stream, 1),
+        open_frame(1, "/later") + frame(data_frame, end_stream, 1, frame(fin | 1, "hello")),
+        open_frame(1, "/later") + hello +
+            frame(headers_frame, end_stream | end_headers, 1, block_of({{"a", "b"}}))}) {
+    http2_client from = connect_http2();
+    from.send(beginning);
+    pass_ping(from);
+    virtual_time.advance(2s);
+    wait_for_bytes(from, 1, 7);
+    EXPECT_TRUE(from.bodies[1].starts_with(frame(fin | 1, "hello", false)));
+    virtual_time.turn_until([&] { return on->metrics().active == 0; });
+  }
+  http2_client from = connect_http2();
+  from.send(open_frame_that_ends(1, "/later"));
+  pass_ping(from);
+  virtual_time.advance(2s);
+  EXPECT_THAT(wait_for(from, "HEADERS 1"), HasSubstr("HEADERS 1 :status: 200;"));
+  virtual_time.turn_until([&] { return on->metrics().active == 0; });
+}
+
+TEST_F(Http2WebSocket, BytesBeforeTheAcceptanceCountUntilTheyAreTaken) {
+  http2_client from = connect_http2();
+  const std::string piece = frame(fin | 2, std::string(5000, 'x'));
+  // 100 pieces are more than the connection's window, which the refused streams must give back.
+  // Credit comes when half of the window was used.
+  for (std::uint32_t stream = 1; stream < 200; stream += 2) {
+    from.send(open_frame(stream, stream == 199 ? "/later" : "/refused") + data(stream, piece));
+    if (stream % 50 == 49 && stream != 199) {
+      pass_ping(from);
+      EXPECT_THAT(from.frames, Not(HasSubstr("HEADERS " + std::to_string(stream) + ' ')));
+      virtual_time.advance(2s);
+      wait_for(from, "RST_STREAM " + std::to_string(stream) + ' ');
+    }
+  }
+  pass_ping(from);
+  EXPECT_THAT(from.frames, Not(HasSubstr("WINDOW_UPDATE 199 ")));
+  virtual_time.advance(2s);
+  EXPECT_THAT(wait_for(from, "RST_STREAM 197 "), HasSubstr("HEADERS 197 end :status: 403;"));
+  wait_for(from, "HEADERS 199 ");
+  pass_ping(from);
+  const std::size_t before = credit_of_connection(from);
+  go_on.set();
+  const std::string echoed = frame(fin | 2, std::string(5000, 'x'), false);
+  wait_for_bytes(from, 199, echoed.size());
+  EXPECT_EQ(from.bodies[199], echoed);
+  // A client that uses the windows up gets credit for all bytes.
+  EXPECT_GT(before + gyre::http::http2_options().connection_window / 2, 99 * piece.size());
+}
 
 TEST_F(Http2WebSocket, IsAStreamBesideRequests) {
   http2_client from = connect_http2();

@@ -72,6 +72,10 @@ void http2_stream::begin(const header_block& head, bool is_end) {
   }
   head_cost_ = head.cost();
   connection_.add_head(head_cost_);
+  if (!exchange_->request().connect_protocol().empty()) {
+    early_ = std::make_unique<early_input>();
+    early_->has_ended = is_end;
+  }
   if (!exchange_->body().expects_more()) return become_ready();
   body_clock_.begin(connection_.current_time());
   const std::size_t window = connection_.core().options.http2.stream_window;
@@ -103,6 +107,11 @@ void http2_stream::run() {
 }
 
 void http2_stream::receive(std::span<const std::byte> bytes) {
+  if (early_ != nullptr) {
+    early_->bytes.append(bytes);
+    uncredited_ += bytes.size();
+    return connection_.add_input(bytes.size());
+  }
   if (exchange_ == nullptr || !exchange_->body().expects_more()) {
     connection_.session().credit_connection(bytes.size());
     return;
@@ -160,6 +169,10 @@ void http2_stream::enlarge_window() noexcept {
 
 void http2_stream::end_request(const header_block& trailers) {
   if (exchange_ == nullptr) return;
+  if (early_ != nullptr) {
+    early_->has_ended = true;
+    return;
+  }
   body_deadline_ = steady_time::max();
   exchange_->end_body(trailers);
   if (state_ == state::receiving) become_ready();
@@ -196,13 +209,17 @@ void http2_stream::send_error(http::status code, std::string_view text) {
 void http2_stream::on_peer_ended() {
   // The rest of the request will not come.
   if (state_ == state::receiving) return reset(http2_error::cancel);
+  if (early_ != nullptr) early_->has_ended = true;
   if (exchange_ != nullptr) exchange_->on_peer_ended();
 }
 
 // --- The body of the request ---
 
 void http2_stream::want_body() {
-  if (exchange_->is_upgraded()) return enlarge_window();
+  if (exchange_->is_upgraded()) {
+    if (early_ != nullptr) take_early_input();
+    return enlarge_window();
+  }
   if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
   update_body_clock();
@@ -229,6 +246,14 @@ void http2_stream::update_body_clock() noexcept {
   set_body_deadline();
 }
 
+// Called when an extended CONNECT was accepted, before its handler reads.
+void http2_stream::take_early_input() {
+  const std::unique_ptr<early_input> early = std::move(early_);
+  // An upgraded stream has no limit that the bytes could exceed.
+  static_cast<void>(exchange_->receive_body(early->bytes.bytes()));
+  if (early->has_ended) exchange_->end_body({});
+}
+
 void http2_stream::set_body_deadline() {
   if (body_clock_.is_paused()) return;
   const auto deadline =
@@ -253,6 +278,7 @@ void http2_stream::on_body_taken(std::size_t count) noexcept {
 }
 
 void http2_stream::release_request() noexcept {
+  early_.reset();
   body_deadline_ = steady_time::max();
   connection_.remove_head(std::exchange(head_cost_, 0));
   if (uncredited_ != 0) {

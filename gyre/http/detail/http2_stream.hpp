@@ -120,6 +120,7 @@ class http2_stream final : public gyre::detail::slab_object,
   void grant_window() noexcept;
   void detach_exchange() noexcept;
   void release_request() noexcept;
+  void take_early_input();
 
   http2_connection& connection_;
   exchange* exchange_ = nullptr;
@@ -137,6 +138,13 @@ class http2_stream final : public gyre::detail::slab_object,
   std::size_t held_ = 0;        // bytes of a whole body, in memory
   std::size_t reserved_ = 0;    // held_, and the bytes that the client may send
   std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
+  // The input of an extended CONNECT that has come before its handler has responded. The upgraded
+  // stream gets it. The bytes have no credit.
+  struct early_input {
+    io::buffer bytes{{.prepend = 0}};
+    bool has_ended = false;
+  };
+  std::unique_ptr<early_input> early_;  // null after the response, and for other requests
   body_clock body_clock_;
   steady_time body_deadline_ = steady_time::max();
 
