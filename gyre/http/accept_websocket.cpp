@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/accept_websocket.hpp>
 
+#include <gyre/http/detail/body_access.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/serve_websocket.hpp>
+#include <gyre/http/detail/upgrade_transport.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
-#include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/http/websocket_connection.hpp>
 
 #include <cstddef>
@@ -20,26 +21,6 @@ namespace {
 
 constexpr std::string_view websocket_version = "13";
 
-// The bytes after the upgrade of a connection of HTTP/1.1, or of a stream of HTTP/2.
-class upgrade_transport final : public detail::websocket_transport {
- public:
-  upgrade_transport(upgraded_connection& connection, bool is_of_http2) noexcept
-      : connection_(connection), is_of_http2_(is_of_http2) {}
-
-  task<std::span<const std::byte>> receive() override {
-    auto receiving = connection_.next();
-    const auto bytes = co_await std::move(receiving);
-    co_return bytes.value_or(std::span<const std::byte>());
-  }
-  task<> send(std::span<const std::byte> bytes) override { return connection_.write(bytes); }
-  // A stream that is reset drops the bytes that wait for their turn.
-  bool keeps_output() const noexcept override { return !is_of_http2_; }
-
- private:
-  upgraded_connection& connection_;
-  const bool is_of_http2_;
-};
-
 struct accepted_websocket {
   event_loop* loop;
   move_only_function<task<>(websocket&)> serve;
@@ -50,7 +31,7 @@ struct accepted_websocket {
 
 task<> serve_upgrade(upgraded_connection& connection, accepted_websocket& accepted) {
   websocket socket(std::make_unique<detail::websocket_core>(
-      *accepted.loop, std::make_unique<upgrade_transport>(connection, accepted.is_of_http2),
+      *accepted.loop, std::make_unique<detail::upgrade_transport>(connection, accepted.is_of_http2),
       detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
       connection.server_stop_token()));
   return detail::serve_websocket(std::move(socket), std::move(accepted.serve));
@@ -112,6 +93,7 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
         const auto opened = std::move(accepted);
         return serve_upgrade(connection, *opened);
       });
+  detail::body_access::release_request(result);
   if (!is_of_http2) result.set("Sec-WebSocket-Accept", detail::accept_key_of(*key));
   if (!subprotocol.empty()) result.set("Sec-WebSocket-Protocol", subprotocol);
   if (deflate) result.set("Sec-WebSocket-Extensions", deflate->extension);

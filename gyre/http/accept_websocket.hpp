@@ -36,6 +36,8 @@ namespace gyre::http {
 ///
 /// Thread-safety: `serve` runs on the loop of the connection.
 /// Lifetime: the socket is valid until the task of `serve` has ended. The response owns `serve`.
+/// The request may be gone when `serve` is called, because an idle socket must hold little: let
+/// `serve` own what it needs of the request, such as a parameter of the path.
 /// Errors: std::invalid_argument for negative time limits, a level or window bits out of range,
 /// subprotocols that are no tokens, and malformed origins.
 [[nodiscard]] response accept_websocket(const request& request,

@@ -19,12 +19,18 @@
 #include <gyre/http/error.hpp>
 #include <gyre/http/websocket_connection.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/task/as_result.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -47,27 +53,44 @@ class client_transport final : public detail::websocket_transport {
         clock_(loop, std::chrono::nanoseconds(0), {}),
         send_limit_(send_limit) {}
 
-  task<std::span<const std::byte>> receive() override {
-    connection_->input.consume(given_);
-    given_ = 0;
-    if (connection_->input.empty()) {
-      connection_->input.clear();
-      auto receiving = connection_->receive(clock_, steady_time::max(), "");
-      const io::received bytes = co_await std::move(receiving);
-      connection_->keep(bytes);
-    }
-    given_ = connection_->input.size();
-    co_return connection_->input.bytes();
+  std::span<const std::byte> input() const noexcept override { return connection_->input.bytes(); }
+  void consume(std::size_t count) noexcept override {
+    connection_->input.consume(count);
+    if (connection_->input.empty()) connection_->input.clear();
   }
-  task<> send(std::span<const std::byte> bytes) override {
+  bool has_ended() const override {
+    if (error_) std::rethrow_exception(error_);
+    return has_ended_;
+  }
+  std::optional<task<>> begin_wait(detail::input_receiver& /*receiver*/) override { return read(); }
+  void end_wait() noexcept override {}
+  void interrupt() noexcept override {
+    if (interruption_) interruption_->request_stop();
+  }
+  std::optional<task<>> send(std::span<const std::byte> bytes) override {
     return connection_->write_all(bytes, clock_, send_limit_, "sending a message");
   }
 
  private:
-  std::unique_ptr<client_connection> connection_;
+  task<> read() {
+    if (!interruption_ || interruption_->stop_requested()) interruption_.emplace();
+    auto receiving = as_result(stop_when(connection_->receive(clock_, steady_time::max(), ""),
+                                         interruption_->get_token()));
+    auto bytes = co_await std::move(receiving);
+    if (bytes) {
+      connection_->keep(*bytes);
+      has_ended_ = bytes->empty();
+    } else if (!interruption_->stop_requested() || !gyre::detail::is_cancelled(bytes.error())) {
+      error_ = bytes.error();
+    }
+  }
+
+  const std::unique_ptr<client_connection> connection_;
   const request_clock clock_;  // without a total limit
   const duration send_limit_;
-  std::size_t given_ = 0;  // bytes of the input that the last receive() has returned
+  std::optional<inplace_stop_source> interruption_;
+  std::exception_ptr error_;  // of the connection
+  bool has_ended_ = false;
 };
 
 std::string make_key() {

@@ -22,15 +22,15 @@ http::query request::query() const noexcept {
 }
 
 std::string request::param(std::string_view name) const {
-  return owner_->match_.parameters.get(name).value_or(std::string());
+  return owner_->state_->match.parameters.get(name).value_or(std::string());
 }
 
 std::string_view request::raw_param(std::string_view name) const noexcept {
-  return owner_->match_.parameters.raw(name);
+  return owner_->state_->match.parameters.raw(name);
 }
 
 std::string request::known_param(std::string_view name) const {
-  std::optional<std::string> value = owner_->match_.parameters.get(name);
+  std::optional<std::string> value = owner_->state_->match.parameters.get(name);
   if (!value) {
     throw std::logic_error("http::request::param: the pattern of the route has no '" +
                            std::string(name) + '\'');
@@ -63,10 +63,10 @@ std::optional<http::trace_parent> request::trace_parent() const noexcept {
   return value ? http::trace_parent::parse(*value) : std::nullopt;
 }
 
-method_set request::allowed_methods() const noexcept { return owner_->match_.allowed; }
+method_set request::allowed_methods() const noexcept { return owner_->state_->match.allowed; }
 
 std::optional<std::uint64_t> request::content_length() const noexcept {
-  const detail::message_framing& framing = owner_->head_.framing;
+  const detail::message_framing& framing = owner_->state_->head.framing;
   if (framing.body == detail::body_kind::chunked) return std::nullopt;
   return framing.length;
 }

@@ -30,6 +30,7 @@ class request;
 namespace detail {
 class byte_sink;
 class exchange;
+class upgrade_transport;
 struct body_access;
 struct body_source;
 struct body_source_delete {
@@ -96,6 +97,9 @@ class upgraded_connection : public body_writer {
 
   /// Called by servers only.
   explicit upgraded_connection(detail::exchange& owner) noexcept : body_writer(owner) {}
+
+ private:
+  friend detail::upgrade_transport;
 };
 
 /// A response of a server; by default 200 without a body. The server adds Date, Connection and the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of a server's WebSockets against peers that send bytes, in virtual time.
 #include <gyre/http/accept_websocket.hpp>
+#include <gyre/http/access_log.hpp>
 #include <gyre/http/server_test_support.hpp>
 #include <gyre/http/websocket_test_support.hpp>
 #include <gyre/sync/event.hpp>
@@ -300,6 +301,86 @@ TEST_F(HttpWebsocketServer, ClosesAfterItsFunction) {
   failing_client.send(frame(fin | 8, close_payload(1011)));
   EXPECT_EQ(all_of(failing_client), "");
   EXPECT_EQ(errors, 1);
+}
+
+// Serves a socket that fails at its first message, and collects the requests that the server
+// reports.
+class HttpWebsocketRequest : public HttpWebsocketServer {
+ protected:
+  void serve_failing(bool attaches = false, gyre::http::server_options options = {}) {
+    make(std::move(options));
+    on->get("/rooms/{room}", [attaches](request& request) {
+      if (attaches) request.attach(std::string("attached"));
+      return gyre::http::accept_websocket(request, [](websocket& socket) -> task<> {
+        const auto message = co_await socket.receive();
+        if (message) throw std::runtime_error("a fault of the program");
+      });
+    });
+    const auto describe = [](const request& request) {
+      const std::string* const attached = request.attachment<std::string>();
+      return std::string(request.method_text())
+          .append(" ")
+          .append(request.target())
+          .append(" ")
+          .append(request.param("room"))
+          .append(" ")
+          .append(request.field("Upgrade").value_or("none"))
+          .append(request.client_address() ? " client" : " nobody")
+          .append(request.id().empty() ? "" : " id")
+          .append(attached != nullptr ? " " + *attached : "");
+    };
+    on->on_error([=, this](const request& request, const std::exception_ptr&) {
+      failed.push_back(describe(request));
+    });
+    on->on_access([=, this](const gyre::http::access_record& record) {
+      ended.push_back(describe(record.request) + ' ' + std::string(record.route));
+    });
+    on->start();
+  }
+  peer open_room() {
+    peer client = connect();
+    client.send(get("/rooms/a%20b?x=1", websocket_fields));
+    EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+    return client;
+  }
+  void fail(peer& client) {
+    client.send(frame(fin | 1, "x"));
+    EXPECT_EQ(receive(client, 4), closing(close_code::internal_error));
+  }
+
+  std::vector<std::string> failed;
+  std::vector<std::string> ended;
+};
+
+constexpr const char* room_request = "GET /rooms/a%20b?x=1 a b websocket client";
+
+TEST_F(HttpWebsocketRequest, IsToldWhenTheSocketHasFailed) {
+  serve_failing();
+  peer client = open_room();
+  EXPECT_THAT(ended, testing::IsEmpty());
+  fail(client);
+  virtual_time.turn_until([&] { return !ended.empty(); });
+  EXPECT_THAT(failed, testing::ElementsAre(room_request));
+  EXPECT_THAT(ended, testing::ElementsAre(std::string(room_request) + " /rooms/{room}"));
+}
+
+TEST_F(HttpWebsocketRequest, IsToldWhenTheClientHasLeft) {
+  serve_failing();
+  peer client = open_room();
+  client.reset();
+  virtual_time.turn_until([&] { return !ended.empty(); });
+  EXPECT_THAT(failed, testing::IsEmpty());
+  EXPECT_THAT(ended, testing::ElementsAre(std::string(room_request) + " /rooms/{room}"));
+}
+
+TEST_F(HttpWebsocketRequest, KeepsItsIdAndWhatIsAttached) {
+  gyre::http::server_options options;
+  options.request_ids.field = "X-Request-Id";
+  serve_failing(true, options);
+  peer client = open_room();
+  fail(client);
+  virtual_time.turn_until([&] { return !ended.empty(); });
+  EXPECT_THAT(failed, testing::ElementsAre(std::string(room_request) + " id attached"));
 }
 
 TEST_F(HttpWebsocketServer, WaitsForTheCloseOfAPeerForATime) {

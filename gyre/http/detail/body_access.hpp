@@ -33,6 +33,10 @@ struct body_access {
   static move_only_function<task<>(body_writer&)>& writing_function(response& response) noexcept {
     return response.source_->write;
   }
+  /// Tells that the function of an upgrade does without the request.
+  static void release_request(response& response) noexcept {
+    response.source_->releases_request = true;
+  }
   /// Redirects the bytes of `writer` to `sink`, and returns the sink that received them before.
   static byte_sink& replace_sink(body_writer& writer, byte_sink& sink) noexcept {
     return *std::exchange(writer.sink_, &sink);

@@ -27,6 +27,7 @@ struct body_source {
   std::optional<std::uint64_t> length = {};             ///< the length of a stream, if it is known
   move_only_function<task<>(body_writer&)> write = {};  ///< writes a stream
   move_only_function<task<>(upgraded_connection&)> run = {};  ///< serves an upgraded connection
+  bool releases_request = false;  ///< whether `run` does without the request
 };
 
 }  // namespace detail

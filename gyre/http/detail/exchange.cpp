@@ -69,7 +69,8 @@ bool offers_protocols(const request& request, const http::fields& response_field
 
 }  // namespace
 
-exchange::exchange(server_shard& shard) noexcept : shard_(&shard), request_(*this) {}
+exchange::exchange(server_shard& shard)
+    : shard_(&shard), state_(std::make_unique<request_state>(*this)) {}
 
 void exchange::attach(exchange_stream& stream) noexcept {
   stream_ = &stream;
@@ -78,53 +79,61 @@ void exchange::attach(exchange_stream& stream) noexcept {
 
 errc exchange::begin(exchange_stream& stream, std::span<const std::byte> head) {
   attach(stream);
-  head_bytes_.append(head);
-  const errc error = parse_request_head(head_bytes_.text(), shard_->core().head_limits, head_);
+  state_->head_bytes.append(head);
+  const errc error =
+      parse_request_head(state_->head_bytes.text(), shard_->core().head_limits, state_->head);
   return error == errc{} ? begin_request(1) : error;
 }
 
 errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_end) {
   attach(stream);
-  const errc error =
-      read_http2_request(head, is_end, shard_->core().head_limits, head_bytes_, head_);
-  request_.connect_protocol_ = head_.connect_protocol;
+  const errc error = read_http2_request(head, is_end, shard_->core().head_limits,
+                                        state_->head_bytes, state_->head);
+  state_->request.connect_protocol_ = state_->head.connect_protocol;
   return error == errc{} ? begin_request(2) : error;
 }
 
-[[gnu::always_inline]] inline errc exchange::begin_request(std::uint8_t major_version) {
-  request_.method_ = method_of(head_.method);
-  request_.method_text_ = head_.method;
-  request_.target_ = head_.target;
-  request_.major_version_ = major_version;
-  request_.minor_version_ = head_.framing.minor_version;
-  request_.host_ = head_.host;
-  request_.fields_ = field_list(head_.fields);
-  const auto target = request_target::parse_visible(request_.method_, head_.target);
+// Describes the request by its head, which must have been parsed.
+[[gnu::always_inline]] inline errc exchange::describe_request(std::uint8_t major_version) {
+  const request_head& head = state_->head;
+  http::request& request = state_->request;
+  request.method_ = method_of(head.method);
+  request.method_text_ = head.method;
+  request.target_ = head.target;
+  request.major_version_ = major_version;
+  request.minor_version_ = head.framing.minor_version;
+  request.host_ = head.host;
+  request.fields_ = field_list(head.fields);
+  const auto target = request_target::parse_visible(request.method_, head.target);
   if (!target) return errc::bad_target;
-  request_.path_ = target->path();
-  request_.query_text_ = target->query();
+  request.path_ = target->path();
+  request.query_text_ = target->query();
   if (target->form() == target_form::absolute) {
     // The authority of an absolute target replaces Host (RFC 9112, 3.2.2).
-    std::string_view rest = head_.target.substr(target->scheme().size() + 3);
-    request_.host_ = rest.substr(0, rest.find_first_of("/?"));
+    std::string_view rest = head.target.substr(target->scheme().size() + 3);
+    request.host_ = rest.substr(0, rest.find_first_of("/?"));
   }
+  return errc{};
+}
 
+[[gnu::always_inline]] inline errc exchange::begin_request(std::uint8_t major_version) {
+  if (const errc error = describe_request(major_version); error != errc{}) return error;
   const server_options& options = shard_->core().options;
   if (shard_->core().access_handler || options.counts_routes) start_time_ = shard_->loop().now();
   if (!options.request_ids.field.empty()) [[unlikely]]
     assign_id();
-  const chosen_route chosen = shard_->core().find(request_, match_);
+  const chosen_route chosen = shard_->core().find(state_->request, state_->match);
   route_ = chosen.route;
   middlewares_ = chosen.middlewares;
-  if (!shard_->core().serves_host(request_.host_, stream_->tcp())) {
+  if (!shard_->core().serves_host(state_->request.host_, stream_->tcp())) {
     // No middleware, because one could respond in place of the misdirected route.
     route_ = &shard_->core().misdirected();
     middlewares_ = {};
   }
   // A peer that has requested the close sends no more, so that its FIN need not be awaited.
-  keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
-  return body_.begin(head_.framing, route_->options.streamed_body, max_body_size(),
-                     head_.expect_continue);
+  keep_alive_ = state_->head.framing.keep_alive ? keep_alive::kept : keep_alive::close;
+  return body_.begin(state_->head.framing, route_->options.streamed_body, max_body_size(),
+                     state_->head.expect_continue);
 }
 
 // Gives the request the id that a trusted proxy has sent, or a new one.
@@ -135,25 +144,26 @@ void exchange::assign_id() {
     return is(is_unreserved, character) || std::string_view("+/=:@").contains(character);
   };
   if (ids.takes_from_proxies) {
-    const std::string_view sent_id = request_.field(ids.field).value_or("");
+    const std::string_view sent_id = state_->request.field(ids.field).value_or("");
     const bool is_valid = !sent_id.empty() && sent_id.size() <= ids.max_size &&
                           std::ranges::all_of(sent_id, may_be_in_id);
     if (is_valid && is_trusted(options.forwarding, stream_->tcp().peer_endpoint())) {
-      request_.id_ = sent_id;
+      state_->request.id_ = sent_id;
       return;
     }
   }
-  shard_->make_id(own_id_);
-  request_.id_ = std::string_view(own_id_.data(), own_id_.size());
+  shard_->make_id(state_->own_id);
+  state_->request.id_ = std::string_view(state_->own_id.data(), state_->own_id.size());
 }
 
 const request_origin& exchange::origin() noexcept {
-  if (!origin_) {
-    origin_ = stream_ == nullptr ? request_origin()
-                                 : find_origin(shard_->core().options.forwarding,
-                                               stream_->tcp().peer_endpoint(), request_.fields_);
+  if (!state_->origin) {
+    state_->origin = stream_ == nullptr
+                         ? request_origin()
+                         : find_origin(shard_->core().options.forwarding,
+                                       stream_->tcp().peer_endpoint(), state_->request.fields_);
   }
-  return *origin_;
+  return *state_->origin;
 }
 
 bool exchange::is_secure() const noexcept {
@@ -179,23 +189,23 @@ std::uint64_t exchange::max_body_size() const noexcept {
 
 void exchange::run() {
   shard_->counts.requests.add(1);
-  if (!body_.is_streamed()) request_.body_ = body_.text();
+  if (!body_.is_streamed()) state_->request.body_ = body_.text();
   event_loop& loop = shard_->loop();
   const trace::detail::handler_record record(trace::detail::address_of(route_->name.c_str()));
   try {
     handler& target = route_->serve;
     if (!middlewares_.empty()) [[unlikely]] {
-      handler_.emplace(*this, loop, through_middleware(next_handler(middlewares_, target)));
+      state_->handler.emplace(*this, loop, through_middleware(next_handler(middlewares_, target)));
     } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
-      return respond((*ordinary)(request_));
+      return respond((*ordinary)(state_->request));
     } else if (auto* coroutine = std::get_if<handler::coroutine>(&target.function_)) {
-      handler_.emplace(*this, loop, (*coroutine)(request_));
+      state_->handler.emplace(*this, loop, (*coroutine)(state_->request));
     } else {
-      handler_.emplace(*this, loop, target(request_));
+      state_->handler.emplace(*this, loop, target(state_->request));
     }
     begun_ = record.begun();
     record_if_asked();
-    handler_->start();
+    state_->handler->start();
   } catch (...) {
     respond_with(std::current_exception());
   }
@@ -206,12 +216,12 @@ void exchange::run() {
 void exchange::record_if_asked() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
-  live_ = std::make_unique<live_handler>(shard_->loop(), request_.method_text_, route_->pattern,
-                                         stream_->tcp().peer_endpoint());
+  live_ = std::make_unique<live_handler>(shard_->loop(), state_->request.method_text_,
+                                         route_->pattern, stream_->tcp().peer_endpoint());
 }
 
 task<response> exchange::through_middleware(next_handler first) {
-  task<response> rest = first(request_);
+  task<response> rest = first(state_->request);
   co_return co_await std::move(rest);
 }
 
@@ -233,12 +243,12 @@ void exchange::conclude() noexcept {
 }
 
 void exchange::conclude_handler() noexcept {
-  if (std::exception_ptr error = handler_->take_error()) {
-    handler_.reset();
+  if (std::exception_ptr error = state_->handler->take_error()) {
+    state_->handler.reset();
     return respond_with(error);
   }
-  response result = handler_->take_result();
-  handler_.reset();
+  response result = state_->handler->take_result();
+  state_->handler.reset();
   respond(std::move(result));
 }
 
@@ -280,10 +290,45 @@ bool exchange::client_has_left() const noexcept {
   return stream_ == nullptr || stop_source_.stop_requested() || !stream_->can_send();
 }
 
+// Whether nothing but the head is left of the request when a WebSocket opens. What the program has
+// attached to the request, its id, and the heads of HTTP/2, cannot be made again from that.
+bool exchange::may_release_request() const noexcept {
+  const http::request& request = state_->request;
+  return request.major_version_ == 1 && request.attachments_.empty() && request.id_.empty() &&
+         live_ == nullptr;
+}
+
+// Frees the request but for its head, because most upgraded connections are idle.
+void exchange::release_request() {
+  const std::string_view head = state_->head_bytes.text();
+  released_head_ = std::make_unique_for_overwrite<char[]>(head.size());
+  released_size_ = static_cast<std::uint32_t>(head.size());
+  std::ranges::copy(head, released_head_.get());
+  state_.reset();
+}
+
+// Makes a released request again, for those who are told how it has ended. Returns false without
+// memory.
+bool exchange::restore_request() noexcept {
+  if (state_ != nullptr) return true;
+  try {
+    auto state = std::make_unique<request_state>(*this);
+    state->head_bytes.append(std::string_view(released_head_.get(), released_size_));
+    const head_limits& limits = shard_->core().head_limits;
+    if (parse_request_head(state->head_bytes.text(), limits, state->head) != errc{}) return false;
+    state_ = std::move(state);
+    static_cast<void>(describe_request(1));
+    static_cast<void>(shard_->core().find(state_->request, state_->match));
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 // Reports an error of the program. Does nothing once the client has left, because clients that
 // cause errors by leaving could fill a log.
 void exchange::report(const std::exception_ptr& error) noexcept {
-  if (!client_has_left()) shard_->core().report(request_, error);
+  if (!client_has_left() && restore_request()) shard_->core().report(state_->request, error);
 }
 
 void exchange::respond(response result) noexcept {
@@ -318,16 +363,16 @@ void exchange::record_access(bool is_complete) noexcept {
   if (core.options.counts_routes) {
     shard_->routes[route_->index].record(status_, writer_.written(), length, is_complete);
   }
-  if (!core.access_handler) return;
+  if (!core.access_handler || !restore_request()) return;
   try {
-    core.access_handler({.request = request_,
+    core.access_handler({.request = state_->request,
                          .status = status_,
                          .body_bytes = writer_.written(),
                          .duration = length,
                          .route = route_->pattern,
                          .is_complete = is_complete});
   } catch (...) {
-    core.report(request_, std::current_exception());
+    core.report(state_->request, std::current_exception());
   }
 }
 
@@ -358,26 +403,29 @@ void exchange::leave_connection() noexcept {
 
 void exchange::reset() noexcept {
   live_.reset();
-  clear_and_trim(head_bytes_);
   body_.reset();
-  request_.body_ = {};
-  request_.trailers_ = {};
-  request_.attachments_.clear();
   writer_.reset();
   sent_in_a_row_ = 0;
   is_upgraded_ = has_coroutine_ended_ = was_cut_ = false;
-  origin_.reset();
-  request_.id_ = {};
-  request_.connect_protocol_ = {};
   if (body_writer_) {
     body_writer_.reset();
     write_ = nullptr;
     run_ = nullptr;
   }
+  if (state_ == nullptr) return;  // not used again
+  released_head_.reset();
+  clear_and_trim(state_->head_bytes);
+  state_->origin.reset();
+  http::request& request = state_->request;
+  request.body_ = {};
+  request.trailers_ = {};
+  request.attachments_.clear();
+  request.id_ = {};
+  request.connect_protocol_ = {};
 }
 
 void exchange::detach() noexcept {
-  const bool runs = (handler_ || writing_) && (!has_coroutine_ended_ || holds_ != 0);
+  const bool runs = (has_handler() || writing_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
     // A request whose response has failed is still counted.
     const auto core = is_counted_ ? stream_->share_core() : nullptr;
@@ -387,11 +435,13 @@ void exchange::detach() noexcept {
     return;
   }
   keeps_core_ = stream_->share_core();
-  static_cast<void>(origin());  // the stream is needed to find it
+  const bool needs_origin = state_ != nullptr || shard_->core().access_handler;
+  if (needs_origin && restore_request()) static_cast<void>(origin());  // the stream finds it
   was_secure_ = is_secure();
   stream_ = nullptr;
   ++holds_;
   body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
+  wake_reader();
   low_water_.wake();
   stop_source_.request_stop();
   release_hold();
@@ -422,35 +472,58 @@ void exchange::send_continue() {
 }
 
 errc exchange::receive_body(io::input& input) {
+  if (receiver_ != nullptr) pass_to_receiver(input);
   const errc error = body_.receive(input, shard_->core().head_limits);
   if (error != no_error) return error;
-  if (!body_.expects_more()) request_.trailers_ = body_.trailers();
-  if (!body_.text().empty() || !body_.expects_more()) body_.arrival().wake();
+  if (!body_.expects_more() && state_ != nullptr) state_->request.trailers_ = body_.trailers();
+  if (!body_.text().empty() || !body_.expects_more()) wake_reader();
   return no_error;
 }
 
 errc exchange::receive_body(std::span<const std::byte> bytes) {
-  const errc error = body_.append(bytes);
-  if (error == no_error) body_.arrival().wake();
+  io::input rest(bytes);
+  if (receiver_ != nullptr) pass_to_receiver(rest);
+  const errc error = body_.append(rest.bytes());
+  if (error == no_error && !rest.empty()) wake_reader();
   return error;
+}
+
+// The receiver waits for bytes, so that none that came before wait in the body.
+void exchange::pass_to_receiver(io::input& input) {
+  const std::size_t size = input.size();
+  receiver_->on_input(input);
+  const std::size_t count = size - input.size();
+  body_.skip(count);
+  if (!input.empty()) body_.take_memory();
+  if (count != 0) stream_->on_body_taken(count);
+}
+
+// Wakes what waits for bytes of the body, or for its end.
+void exchange::wake_reader() noexcept {
+  body_.arrival().wake();
+  if (receiver_ != nullptr && !body_.expects_more()) receiver_->on_input_ended();
 }
 
 void exchange::end_body(const header_block& trailers) {
   if (!body_.expects_more()) return;
   body_.end(trailers);
-  request_.trailers_ = body_.trailers();
-  body_.arrival().wake();
+  state_->request.trailers_ = body_.trailers();
+  wake_reader();
 }
 
 void exchange::fail_body(errc error) {
   close_connection();
   body_.fail(error);
+  wake_reader();
 }
 
 void exchange::on_peer_ended() {
   ++holds_;
-  if (body_.expects_more() && body_.end_input() != no_error) close_connection();
-  const bool runs = (handler_ || writing_) && !has_coroutine_ended_;
+  if (body_.expects_more()) {
+    if (body_.end_input() != no_error) close_connection();
+    wake_reader();
+  }
+  const bool runs = (has_handler() || writing_) && !has_coroutine_ended_;
   if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
   release_hold();
 }
@@ -488,7 +561,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 field exchange::id_field_besides(const response& result) const noexcept {
   const std::string_view name = shard_->core().options.request_ids.field;
   if (result.fields_.contains(name)) return {};
-  return {name, request_.id_};
+  return {name, state_->request.id_};
 }
 
 bool exchange::holds(std::string_view text) const noexcept {
@@ -497,12 +570,12 @@ bool exchange::holds(std::string_view text) const noexcept {
     return is_before(memory.data(), text.data()) &&
            is_before(text.data() + text.size(), memory.data() + memory.size());
   };
-  return contains(head_bytes_.text()) || contains(body_.text()) || contains(body_.chunk());
+  return contains(state_->head_bytes.text()) || contains(body_.text()) || contains(body_.chunk());
 }
 
 void exchange::send(response& result) {
   if (result.source_ != nullptr || is_informational(result.status()) ||
-      !request_.connect_protocol_.empty()) {
+      !state_->request.connect_protocol_.empty()) {
     replace_unsendable(result);
   }
   status_ = result.status();
@@ -520,15 +593,15 @@ void exchange::replace_unsendable(response& result) {
     result = response(status::internal_server_error);
   }
   const bool upgrades = is_of(result, body_source::kind::upgrade);
-  if (!request_.connect_protocol_.empty() && !upgrades && is_success(result.status())) {
+  if (!state_->request.connect_protocol_.empty() && !upgrades && is_success(result.status())) {
     // The client would take the response for the beginning of its protocol.
     result =
         response::text("This resource does not speak the protocol.\n", status::not_implemented);
   }
   if (result.source_ == nullptr) return;
   if (upgrades) {
-    const bool may_switch = !body_.expects_more() && head_.framing.upgrade &&
-                            offers_protocols(request_, result.fields_);
+    const bool may_switch = !body_.expects_more() && state_->head.framing.upgrade &&
+                            offers_protocols(state_->request, result.fields_);
     if (may_switch) return;
     result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
   } else if (!has_whole_file(*result.source_)) {
@@ -568,7 +641,7 @@ bool exchange::has_whole_file(const body_source& source) noexcept {
 }
 
 void exchange::send_source(body_source& source) {
-  if (is_upgraded_) return start_upgrade(std::move(source.run));
+  if (is_upgraded_) return start_upgrade(source);
   if (writer_.is_complete()) return finish();
   if (source.type == body_source::kind::stream) return start_stream(std::move(source.write));
   if (source.count != 0) writer_.complete();
@@ -582,16 +655,18 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   upgraded_connection& writer = body_writer_.emplace(*this);
   has_coroutine_ended_ = false;
   if (begun_ == 0) begun_ = trace::detail::begin_now();
-  record_if_asked();
+  if (!is_upgraded_) record_if_asked();
   writing_.emplace(*this, shard_->loop(), is_upgraded_ ? run_(writer) : write_(writer));
   writing_->start();
 }
 
-void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
+void exchange::start_upgrade(body_source& source) {
   close_connection();
   body_.begin_upgraded(!stream_->must_close());
   writer_.begin_upgraded();
-  run_ = std::move(run);
+  run_ = std::move(source.run);
+  record_if_asked();
+  if (source.releases_request && may_release_request()) release_request();
   stream_->want_body();
   start_stream({});
 }
@@ -624,26 +699,40 @@ void exchange::on_low_water() { low_water_.wake(); }
 
 task<> exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
-  const auto check = [this] {
-    if (stream_ == nullptr || !stream_->can_send()) {
-      throw std::system_error(make_error_code(io::errc::closed), "http::body_writer::write");
-    }
-  };
-  check();
+  const write_outcome outcome = write_now(bytes);
+  if (outcome == write_outcome::taken && !must_yield(bytes.size())) co_return;
+  auto finishing = finish_write(bytes, outcome);
+  co_await std::move(finishing);
+}
+
+void exchange::check_may_write() const {
+  if (stream_ == nullptr || !stream_->can_send()) {
+    throw std::system_error(make_error_code(io::errc::closed), "http::body_writer::write");
+  }
+}
+
+// Passes bytes to the stream, which may take them.
+write_outcome exchange::write_now(std::span<const std::byte> bytes) {
+  check_may_write();
   if (writer_.add(bytes.size()) != no_error) {
     throw too_long_body();
   }
-  for (;;) {
-    const write_outcome outcome = stream_->write(writer_, bytes);
-    check();
-    if (outcome == write_outcome::taken) {
-      sent_in_a_row_ += bytes.size();
-      if (sent_in_a_row_ < max_in_a_row) co_return;
-      sent_in_a_row_ = 0;
-      co_await yield();
-      check();
-      co_return;
-    }
+  const write_outcome outcome = stream_->write(writer_, bytes);
+  check_may_write();
+  return outcome;
+}
+
+// Called when `size` bytes were taken. Whether the coroutine has written many without a wait.
+bool exchange::must_yield(std::size_t size) noexcept {
+  sent_in_a_row_ += size;
+  if (sent_in_a_row_ < max_in_a_row) return false;
+  sent_in_a_row_ = 0;
+  return true;
+}
+
+// Waits as `outcome` of write_now() requires. If that is `taken`, yields.
+task<> exchange::finish_write(std::span<const std::byte> bytes, write_outcome outcome) {
+  while (outcome != write_outcome::taken) {
     sent_in_a_row_ = 0;
     if (low_water_.has_begun()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
@@ -652,9 +741,14 @@ task<> exchange::write(std::span<const std::byte> bytes) {
         from_callback<void>([this](completion<void> done) { low_water_.begin(std::move(done)); });
     const pending_wait::scope waits(low_water_);
     co_await std::move(waiting);
-    check();
+    check_may_write();
     if (outcome == write_outcome::taken_and_full) co_return;
+    outcome = stream_->write(writer_, bytes);
+    check_may_write();
+    if (outcome == write_outcome::taken && !must_yield(bytes.size())) co_return;
   }
+  co_await yield();
+  check_may_write();
 }
 
 }  // namespace gyre::http::detail

@@ -10,6 +10,7 @@
 #include <gyre/http/detail/exchange_stream.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/incoming_body.hpp>
+#include <gyre/http/detail/input_receiver.hpp>
 #include <gyre/http/detail/live_handler.hpp>
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/message_parser.hpp>
@@ -39,6 +40,7 @@ namespace gyre::http::detail {
 
 class server_core;
 class server_shard;
+class upgrade_transport;
 struct server_route;
 
 /// One request of a connection and its response. A shard reuses the object, with its memory, for
@@ -48,7 +50,7 @@ struct server_route;
 /// Thread-safety: the loop's thread only.
 class exchange final : public gyre::detail::slab_object, public byte_sink {
  public:
-  explicit exchange(server_shard& shard) noexcept;
+  explicit exchange(server_shard& shard);
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
   ~exchange() override = default;
@@ -96,7 +98,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void reset() noexcept;
 
   // The stream calls the members from here to close_connection() when it sends the response.
-  [[nodiscard]] const http::request& request() const noexcept { return request_; }
+  [[nodiscard]] const http::request& request() const noexcept { return state_->request; }
   /// Determines the framing of the body. `content_length`: the Content-Length that the handler has
   /// set, if any.
   message_writer& begin_body(const response& result, std::optional<std::uint64_t> content_length);
@@ -116,14 +118,17 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   /// stays, because a peer that has requested the close sends no more.
   void close_connection() noexcept;
   /// Whether the object may serve another request: not after a stop was requested, which cannot be
-  /// undone.
-  [[nodiscard]] bool is_reusable() const noexcept { return !stop_source_.stop_requested(); }
+  /// undone, and not after its memory of the request was freed.
+  [[nodiscard]] bool is_reusable() const noexcept {
+    return state_ != nullptr && !stop_source_.stop_requested();
+  }
 
  private:
   friend http::next_handler;
   friend http::request;
   friend http::body_writer;
   friend http::upgraded_connection;
+  friend upgrade_transport;
 
   // A coroutine of the exchange: first the handler runs, then the function that writes a streamed
   // response.
@@ -148,13 +153,31 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
     exchange& owner_;
   };
 
+  // The request, until it is answered, and its handler while that runs.
+  struct request_state final : gyre::detail::slab_object {
+    explicit request_state(exchange& owner) noexcept : request(owner) {}
+
+    http::request request;
+    request_head head;
+    io::buffer head_bytes{{.prepend = 0}};
+    route_match<std::unique_ptr<server_route>> match;
+    std::optional<request_origin> origin;  // once it was asked for
+    std::array<char, 32> own_id;           // NOLINT(*-member-init): written before it is read
+    std::optional<owned_coroutine<response>> handler;
+  };
+
   void respond_with(const std::exception_ptr& error) noexcept;
   std::optional<response> response_to(const std::exception_ptr& error) noexcept;
   void respond(response result) noexcept;
   void send(response& result);
   void replace_unsendable(response& result);
   void attach(exchange_stream& stream) noexcept;
+  errc describe_request(std::uint8_t major_version);
   errc begin_request(std::uint8_t major_version);
+  bool may_release_request() const noexcept;
+  void release_request();
+  bool restore_request() noexcept;
+  bool has_handler() const noexcept { return state_ != nullptr && state_->handler; }
   field id_field_besides(const response& result) const noexcept;
   static bool is_of(const response& result, body_source::kind kind) noexcept;
   static bool may_be_sent(const response& result) noexcept;
@@ -164,7 +187,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void send_source(body_source& source);
   void record_if_asked();
   void start_stream(move_only_function<task<>(body_writer&)> write);
-  void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
+  void start_upgrade(body_source& source);
   void on_coroutine_ended() noexcept;
   void release_hold() noexcept;
   void conclude() noexcept;
@@ -181,26 +204,29 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void destroy_without_connection() noexcept;
   task<response> through_middleware(http::next_handler first);
   task<std::optional<std::span<const std::byte>>> next_chunk();
+  void wake_reader() noexcept;
+  void pass_to_receiver(io::input& input);
   task<> write(std::span<const std::byte> bytes) override;
+  void check_may_write() const;
+  write_outcome write_now(std::span<const std::byte> bytes);
+  bool must_yield(std::size_t size) noexcept;
+  task<> finish_write(std::span<const std::byte> bytes, write_outcome outcome);
 
   server_shard* shard_;
   exchange_stream* stream_ = nullptr;
   std::shared_ptr<server_core> keeps_core_;  // owns the core once the stream has ended
-  http::request request_;
-  request_head head_;
-  io::buffer head_bytes_{{.prepend = 0}};
+  std::unique_ptr<request_state> state_;     // null after release_request()
+  std::unique_ptr<char[]> released_head_;    // of a request that was released
+  std::uint32_t released_size_ = 0;
   incoming_body body_;
   message_writer writer_;
-  route_match<std::unique_ptr<server_route>> match_;
   server_route* route_ = nullptr;
   std::span<middleware* const> middlewares_;
   std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
   gyre::detail::tick_count begun_ = 0;  // of a handler that waits, in the flight recorder; or zero
-  std::optional<request_origin> origin_;  // once it was asked for
-  bool was_secure_ = false;               // whether the ended connection was encrypted
-  bool was_cut_ = false;                  // whether a streamed response has failed
-  std::array<char, 32> own_id_;           // NOLINT(*-member-init): written before it is read
+  bool was_secure_ = false;             // whether the ended connection was encrypted
+  bool was_cut_ = false;                // whether a streamed response has failed
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
@@ -208,11 +234,11 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   bool has_coroutine_ended_ = false;
   bool is_counted_ = false;  // whether the server counts the request as work
   inplace_stop_source stop_source_;
-  std::optional<owned_coroutine<response>> handler_;
   std::optional<owned_coroutine<void>> writing_;  // writes a streamed response
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
+  input_receiver* receiver_ = nullptr;  // takes the input after an upgrade, while it waits
   pending_wait low_water_;              // the wait of a coroutine in write()
   std::unique_ptr<live_handler> live_;  // while tasks are recorded; last: refers to other members
 };
@@ -221,7 +247,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
 
 inline message_writer& exchange::begin_body(const response& result,
                                             std::optional<std::uint64_t> content_length) {
-  const bool is_head = request_.method_ == method::head;
+  const bool is_head = state_->request.method_ == method::head;
   body_kind kind = body_kind::length;
   std::uint64_t length = result.body().size();
   if (result.source_ != nullptr) {
@@ -235,12 +261,12 @@ inline message_writer& exchange::begin_body(const response& result,
     if (!content_length) kind = body_kind::none;
     length = content_length.value_or(0);
   }
-  writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
+  writer_.begin_response(status_, is_head, state_->request.minor_version_, kind, length);
   return writer_;
 }
 
 inline field exchange::id_field(const response& result) const noexcept {
-  return request_.id_.empty() ? field() : id_field_besides(result);
+  return state_->request.id_.empty() ? field() : id_field_besides(result);
 }
 
 inline bool exchange::take_whole_body(const response& result) noexcept {

@@ -6,9 +6,11 @@
 
 namespace gyre::http::detail {
 
-void incoming_body::begin_upgraded(bool receives) noexcept {
+void incoming_body::begin_upgraded(bool receives) {
   is_streamed_ = true;
-  before_upgrade_ = std::exchange(bytes_, io::buffer({.prepend = 0}));
+  if (!bytes_.empty()) before_upgrade_ = std::make_unique<io::buffer>(std::move(bytes_));
+  keep_spare_buffer(bytes_);
+  keep_spare_buffer(chunk_);
   if (receives) reader_.begin_upgraded();
 }
 

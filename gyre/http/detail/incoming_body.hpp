@@ -6,6 +6,7 @@
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/message_reader.hpp>
 #include <gyre/http/detail/pending_wait.hpp>
+#include <gyre/http/detail/spare_buffers.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/fields.hpp>
 #include <gyre/io/buffer.hpp>
@@ -13,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -42,7 +44,7 @@ class incoming_body {
   }
   /// Called when the request has ended in an upgrade. With `receives`, all bytes that follow are a
   /// streamed body. Views of the earlier body stay valid.
-  void begin_upgraded(bool receives) noexcept;
+  void begin_upgraded(bool receives);
   /// Prepares for the next request. Keeps memory that is not large.
   void reset() noexcept;
 
@@ -74,6 +76,16 @@ class incoming_body {
     if (error == no_error) bytes_.append(bytes);
     return error;
   }
+  /// Counts bytes after an upgrade that were taken as they came.
+  void skip(std::size_t count) noexcept { static_cast<void>(reader_.add(count)); }
+  /// Drops the first bytes of text().
+  void consume(std::size_t count) noexcept { bytes_.consume(count); }
+  /// Take memory for text() from the spare buffers of the thread, and leave it to them, so that
+  /// connections that are mostly idle hold none.
+  void take_memory() noexcept { take_spare_buffer(bytes_); }
+  void leave_memory() noexcept {
+    if (bytes_.empty()) keep_spare_buffer(bytes_);
+  }
   /// Called when a body that HTTP/2 delimits has ended.
   void end(const header_block& trailers) { reader_.end(trailers); }
   /// Called when the peer has ended its side. Wakes the handler, which may destroy the body.
@@ -101,7 +113,7 @@ class incoming_body {
   message_reader reader_;
   io::buffer bytes_{{.prepend = 0}};
   io::buffer chunk_{{.prepend = 0}};
-  io::buffer before_upgrade_{{.prepend = 0}};  // the body before an upgrade, to which views refer
+  std::unique_ptr<io::buffer> before_upgrade_;  // the body before an upgrade, if it has bytes
   pending_wait arrival_;
   bool is_streamed_ = false;
 };
@@ -109,7 +121,7 @@ class incoming_body {
 inline void incoming_body::reset() noexcept {
   clear_and_trim(bytes_);
   clear_and_trim(chunk_);
-  if (before_upgrade_.capacity() != 0) before_upgrade_ = io::buffer({.prepend = 0});
+  before_upgrade_.reset();
   reader_.reset();
   is_streamed_ = false;
 }

@@ -2,10 +2,10 @@
 #include <gyre/http/detail/websocket_core.hpp>
 
 #include <gyre/http/detail/encoded_message.hpp>
+#include <gyre/http/detail/spare_buffers.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/schedule.hpp>
-#include <gyre/task/stop_when.hpp>
 #include <gyre/task/with_timeout.hpp>
 
 #include <algorithm>
@@ -21,7 +21,6 @@ constexpr std::uint32_t max_results_in_a_row = 128;
 constexpr std::size_t max_gathered = std::size_t{16} << 10;
 // A message above this size is sent where it is.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
-constexpr std::size_t max_kept_output = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -43,17 +42,44 @@ class websocket_core::receive_scope {
   websocket_core& core_;
 };
 
+// A wait of a receive. Input may have ended it before.
+class websocket_core::wait_scope {
+ public:
+  explicit wait_scope(websocket_core& core) noexcept : core_(core) {
+    core.is_waiting_ = true;
+    core.is_interrupted_ = false;
+    core.wake_.reset();
+    core.arm_timer();
+  }
+  wait_scope(const wait_scope&) = delete;
+  wait_scope& operator=(const wait_scope&) = delete;
+  ~wait_scope() {
+    if (core_.is_waiting_) core_.transport_->end_wait();
+    core_.is_waiting_ = false;
+  }
+
+ private:
+  websocket_core& core_;
+};
+
+// A write, with a buffer for frames.
 class websocket_core::write_scope {
  public:
-  explicit write_scope(websocket_core& core) noexcept : core_(core) { core.is_writing_ = true; }
+  explicit write_scope(websocket_core& core) noexcept : core_(core) {
+    core.is_writing_ = true;
+    take_spare_buffer(output);
+  }
   write_scope(const write_scope&) = delete;
   write_scope& operator=(const write_scope&) = delete;
   ~write_scope() {
     core_.is_writing_ = false;
+    keep_spare_buffer(output);
     // A frame that was sent in part, by a stopped or failed task, cannot be continued.
     if (!is_complete_) core_.has_failed_ = true;
   }
   void complete() noexcept { is_complete_ = true; }
+
+  io::buffer output{{.prepend = 0}};
 
  private:
   websocket_core& core_;
@@ -70,7 +96,7 @@ websocket_core::websocket_core(event_loop& loop, std::unique_ptr<websocket_trans
       session_(role, options.limits, options.compression, agreement.deflate),
       timeouts_(options.timeouts),
       subprotocol_(std::move(agreement.subprotocol)),
-      last_input_(loop.recent_time()) {
+      last_input_(loop.now()) {
   if (server_stop.stop_possible()) server_stop_.emplace(server_stop, begin_going_away{this});
 }
 
@@ -96,7 +122,7 @@ task<std::optional<websocket_message>> websocket_core::receive(receiving mode) {
   if (mode == receiving::pieces && session_.is_within_message())
     message_begin_ = loop_.recent_time();
   for (;;) {
-    const auto event = session_.next(input_, mode);
+    const auto event = next_event(mode);
     if (session_.has_control_output()) co_await flush_control();
     if (event == websocket_session::event::message) {
       message_begin_ = steady_time::max();
@@ -111,41 +137,83 @@ task<std::optional<websocket_message>> websocket_core::receive(receiving mode) {
       co_return std::nullopt;
     }
     if (event == websocket_session::event::failed) fail(session_.error());
-    if (has_ended_) fail(websocket_errc::ended);
+    check_transport();
     results_in_a_row_ = 0;
-    if (session_.is_within_message()) {
-      if (message_begin_ == steady_time::max()) message_begin_ = loop_.recent_time();
-    } else {
-      message_begin_ = steady_time::max();
+    note_message_begin();
+    if (goes_away_ && !session_.has_sent_close()) {
+      co_await on_interruption();
+      continue;
     }
-    co_await wait_for_input();
+    mode_ = mode;
+    {
+      const wait_scope waits(*this);
+      if (auto reading = transport_->begin_wait(*this)) {
+        co_await std::move(*reading);
+        last_input_ = loop_.now();
+      } else {
+        co_await wake_.wait();
+      }
+    }
+    if (is_interrupted_ && !event_ && transport_->input().empty()) co_await on_interruption();
   }
 }
 
-// Waits for bytes, the end of the peer's side, or an interruption, on which it acts.
-task<> websocket_core::wait_for_input() {
-  if (!interruption_ || interruption_->stop_requested()) interruption_.emplace();
-  bool is_interrupted = goes_away_ && !session_.has_sent_close();
-  if (!is_interrupted) {
-    is_waiting_ = true;
-    arm_timer();
-    auto receiving = as_result(stop_when(transport_->receive(), interruption_->get_token()));
-    auto received = co_await std::move(receiving);
-    is_waiting_ = false;
-    if (received) {
-      input_ = *received;
-      last_input_ = loop_.recent_time();
-      ping_time_ = steady_time::max();
-      if (input_.empty()) has_ended_ = true;
-      co_return;
-    }
-    is_interrupted = interruption_->stop_requested();
-    if (!is_interrupted || !gyre::detail::is_cancelled(received.error())) {
-      has_ended_ = true;
-      std::rethrow_exception(received.error());
-    }
+// Returns the event that came while the receive waited, or the next one of bytes that have come.
+websocket_session::event websocket_core::next_event(receiving mode) {
+  if (event_) return *std::exchange(event_, std::nullopt);
+  std::span<const std::byte> input = transport_->input();
+  const std::size_t size = input.size();
+  if (size != 0) {
+    last_input_ = loop_.now();
+    ping_time_ = steady_time::max();
   }
-  co_await on_interruption();
+  const websocket_session::event event = session_.next(input, mode);
+  transport_->consume(size - input.size());
+  return event;
+}
+
+void websocket_core::note_message_begin() noexcept {
+  if (!session_.is_within_message()) {
+    message_begin_ = steady_time::max();
+  } else if (message_begin_ == steady_time::max()) {
+    message_begin_ = loop_.now();
+  }
+}
+
+// Throws if no more bytes can come.
+void websocket_core::check_transport() {
+  if (has_ended_) fail(websocket_errc::ended);
+  try {
+    if (!transport_->has_ended()) return;
+  } catch (...) {
+    has_ended_ = true;
+    throw;
+  }
+  fail(websocket_errc::ended);
+}
+
+// Reads input while a receive waits.
+void websocket_core::on_input(io::input& input) {
+  last_input_ = loop_.now();
+  ping_time_ = steady_time::max();
+  std::span<const std::byte> bytes = input.bytes();
+  const websocket_session::event event = session_.next(bytes, mode_);
+  input.consume(input.size() - bytes.size());
+  if (event != websocket_session::event::wants_input) {
+    event_ = event;
+  } else if (!session_.has_control_output()) {
+    note_message_begin();
+    return arm_timer();
+  }
+  end_wait();
+}
+
+void websocket_core::on_input_ended() noexcept { end_wait(); }
+
+void websocket_core::end_wait() noexcept {
+  is_waiting_ = false;
+  transport_->end_wait();
+  wake_.set();
 }
 
 task<> websocket_core::on_interruption() {
@@ -163,7 +231,6 @@ task<> websocket_core::on_interruption() {
     fail(websocket_errc::silent_peer);
   } else {
     session_.release_memory();
-    trim_output();
     session_.send_ping();
     ping_time_ = loop_.now();
   }
@@ -205,7 +272,10 @@ void websocket_core::on_timer() noexcept {
 }
 
 void websocket_core::interrupt() noexcept {
-  if (is_waiting_) interruption_->request_stop();
+  if (!is_waiting_) return;
+  is_interrupted_ = true;
+  transport_->interrupt();
+  wake_.set();
 }
 
 void websocket_core::on_server_stop() noexcept {
@@ -224,24 +294,25 @@ task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> byte
   const auto guard = co_await write_mutex_.lock();
   check_may_send();
   write_scope writing(*this);
-  session_.append_control(output_);
+  io::buffer& output = writing.output;
+  session_.append_control(output);
   if (bytes.size() > max_copied && session_.role() == websocket_role::server &&
       !session_.is_compressed()) {
     // The transport sends the header together with the bytes.
-    session_.append_header(kind, bytes.size(), output_);
-    co_await transport_->send(output_.bytes());
-    output_.clear();
-    co_await transport_->send(bytes);
+    session_.append_header(kind, bytes.size(), output);
+    if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
+    output.clear();
+    if (auto rest = transport_->send(bytes)) co_await std::move(*rest);
   } else {
     session_.begin_message(kind, bytes.size());
     for (bool is_complete = false; !is_complete;) {
-      is_complete = session_.append_data(bytes, output_);
-      if (is_complete && session_.has_control_output()) session_.append_control(output_);
-      co_await transport_->send(output_.bytes());
-      output_.clear();
+      is_complete = session_.append_data(bytes, output);
+      if (is_complete && session_.has_control_output()) session_.append_control(output);
+      if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
+      output.clear();
     }
   }
-  if (session_.has_control_output()) co_await write_control();
+  if (session_.has_control_output()) co_await write_control(output);
   writing.complete();
 }
 
@@ -263,36 +334,38 @@ task<> websocket_core::send_all(std::span<const prepared_message> messages) {
   const auto guard = co_await write_mutex_.lock();
   check_may_send();
   write_scope writing(*this);
-  session_.append_control(output_);
+  io::buffer& output = writing.output;
+  session_.append_control(output);
   for (const prepared_message& each : messages) {
     std::span<const std::byte> long_frame;  // a frame that is sent without a copy
     if (session_.role() == websocket_role::client) {
       session_.begin_message(each.kind(), each.bytes().size());
       std::span<const std::byte> rest = each.bytes();
-      while (!session_.append_data(rest, output_)) {
+      while (!session_.append_data(rest, output)) {
       }
     } else if (const auto frame = frame_of(each); frame.size() > max_copied) {
       long_frame = frame;
     } else {
-      output_.append(frame);
+      output.append(frame);
     }
     const bool is_last = &each == &messages.back();
-    if (!output_.empty() && (is_last || !long_frame.empty() || output_.size() >= max_gathered)) {
-      co_await transport_->send(output_.bytes());
-      output_.clear();
+    if (!output.empty() && (is_last || !long_frame.empty() || output.size() >= max_gathered)) {
+      if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
+      output.clear();
     }
-    if (!long_frame.empty()) co_await transport_->send(long_frame);
+    if (!long_frame.empty()) {
+      if (auto rest = transport_->send(long_frame)) co_await std::move(*rest);
+    }
   }
-  if (session_.has_control_output()) co_await write_control();
+  if (session_.has_control_output()) co_await write_control(output);
   writing.complete();
-  trim_output();
 }
 
-task<> websocket_core::write_control() {
+task<> websocket_core::write_control(io::buffer& output) {
   while (session_.has_control_output()) {
-    session_.append_control(output_);
-    co_await transport_->send(output_.bytes());
-    output_.clear();
+    session_.append_control(output);
+    if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
+    output.clear();
   }
 }
 
@@ -302,12 +375,8 @@ task<> websocket_core::flush_control() {
   const auto guard = co_await write_mutex_.lock();
   if (has_failed_) co_return;
   write_scope writing(*this);
-  co_await write_control();
+  co_await write_control(writing.output);
   writing.complete();
-}
-
-void websocket_core::trim_output() noexcept {
-  if (!is_writing_ && output_.capacity() > max_kept_output) output_ = io::buffer({.prepend = 0});
 }
 
 // --- Closing ---

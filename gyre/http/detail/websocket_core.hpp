@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // websocket_core: joins the frames of a WebSocket with its transport and its time limits.
 //
-// While a receive waits for bytes, a timer runs. The timer, and a stop of the server, interrupt the
-// wait; the receive then acts, and waits again:
+// While a receive waits, bytes go from the transport to the session as they come, and wake the
+// coroutine only when there is something for it. Meanwhile a timer runs. The timer, and a stop of
+// the server, interrupt the wait; the receive then acts, and waits again:
 //
 // | state | interrupted after | and then |
 // |---|---|---|
@@ -16,6 +17,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
+#include <gyre/http/detail/input_receiver.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
@@ -42,7 +44,7 @@ namespace gyre::http::detail {
 /// The state of a websocket, which documents the operations.
 ///
 /// Thread-safety: the loop's thread.
-class websocket_core final : timer_operation {
+class websocket_core final : timer_operation, input_receiver {
  public:
   /// `server_stop`: its stop makes the socket go away; it must outlive the core.
   websocket_core(event_loop& loop, std::unique_ptr<websocket_transport> transport,
@@ -77,12 +79,18 @@ class websocket_core final : timer_operation {
   };
   // Marks a running receive; at its end, the waits for it end.
   class receive_scope;
+  class wait_scope;
   class write_scope;
 
-  task<> wait_for_input();
+  void on_input(io::input& input) override;
+  void on_input_ended() noexcept override;
+  void end_wait() noexcept;
+  websocket_session::event next_event(receiving mode);
+  void note_message_begin() noexcept;
+  void check_transport();
   task<> flush_control();
   task<> on_interruption();
-  task<> write_control();
+  task<> write_control(io::buffer& output);
   void check_may_send() const;
   std::span<const std::byte> frame_of(const prepared_message& message) const;
   void on_server_stop() noexcept;
@@ -93,7 +101,6 @@ class websocket_core final : timer_operation {
   task<> wait_for_receiver();
   duration close_limit() const noexcept;
   steady_time end_of(steady_time begin, duration limit) const noexcept;
-  void trim_output() noexcept;
   [[noreturn, gnu::cold]] void fail(websocket_errc reason);
 
   event_loop& loop_;
@@ -101,16 +108,17 @@ class websocket_core final : timer_operation {
   websocket_session session_;
   const websocket_timeouts timeouts_;
   const std::string subprotocol_;
-  std::span<const std::byte> input_;  // received bytes that the session has not read
-  io::buffer output_{{.prepend = 0}};
   gyre::mutex write_mutex_;  // held while a message or control frames are written
   manual_reset_event receive_ended_;
-  std::optional<inplace_stop_source> interruption_;
+  auto_reset_event wake_;                          // ends the wait of a receive
+  std::optional<websocket_session::event> event_;  // has come while a receive waited
+  receiving mode_ = receiving::messages;           // of the receive that waits
   steady_time last_input_;
   steady_time ping_time_ = steady_time::max();      // of the ping without a reply
   steady_time message_begin_ = steady_time::max();  // of the message, or the wait for a piece
   steady_time close_begin_ = steady_time::max();    // of the wait for the peer's Close frame
   bool is_waiting_ = false;                         // whether a receive waits for bytes
+  bool is_interrupted_ = false;                     // whether the wait was interrupted
   bool is_receiving_ = false;
   bool closer_receives_ = false;   // whether the running receive is that of close()
   bool is_closers_call_ = false;   // whether the receive that begins is that of close()

@@ -2,6 +2,7 @@
 #include <gyre/http/detail/websocket_session.hpp>
 
 #include <gyre/base/detail/system_random.hpp>
+#include <gyre/http/detail/spare_buffers.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -14,8 +15,6 @@ constexpr std::uint8_t rsv1 = 4;  // marks a compressed message
 constexpr std::size_t max_frame_output = std::size_t{64} << 10;
 constexpr std::size_t unlimited_size = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t max_reason = websocket_header::max_control - 2;
-// An idle socket keeps a buffer of this size.
-constexpr std::size_t max_idle_buffer = std::size_t{1} << 10;
 
 constexpr bool is_known(websocket_opcode opcode) noexcept {
   const auto number = static_cast<unsigned>(opcode);
@@ -42,14 +41,30 @@ void copy_bytes(const websocket_header& header, std::uint64_t position,
 websocket_session::websocket_session(websocket_role role, const websocket_limits& limits,
                                      const websocket_compression& compression,
                                      const std::optional<deflate_agreement>& deflate)
-    : role_(role), limits_(limits), compression_(compression), deflate_(deflate) {
+    : max_message_(limits.message),
+      max_frame_(limits.frame),
+      packing_(deflate ? new packing{.options = compression, .agreement = *deflate} : nullptr),
+      role_(role) {
   if (role == websocket_role::client) masks_ = std::make_unique<mask_supply>();
 }
 
-// Returns a buffer that grows to no more than a message or a piece may need.
-io::buffer websocket_session::make_message_buffer() const noexcept {
-  const std::size_t max_size = std::max(max_piece, limits_.message);
-  return io::buffer({.prepend = 0, .max_size = max_size + (max_size != unlimited_size ? 1 : 0)});
+websocket_session::~websocket_session() { drop_message(); }
+
+websocket_session::control_frames& websocket_session::control() {
+  if (control_ == nullptr) control_ = std::make_unique<control_frames>();
+  return *control_;
+}
+
+// Drops the bytes of message_, and leaves its memory to the other sockets of the thread.
+void websocket_session::drop_message() noexcept {
+  keep_spare_buffer(message_);
+  checked_ = 0;
+}
+
+// Frees the memory of control frames if none comes or waits to be sent.
+void websocket_session::trim_control() noexcept {
+  const bool comes = state_ == state::payload && is_control(header_.opcode);
+  if (!comes && !has_control_output() && !received_close_) control_.reset();
 }
 
 // --- Receiving ---
@@ -76,8 +91,11 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
     if (result) return *result;
     if (state_ == state::payload) break;
   }
-  const bool has_piece = mode == receiving::pieces && !message_.empty();
-  return has_piece ? deliver(false) : event::wants_input;
+  if (message_.empty()) {
+    drop_message();
+    return event::wants_input;
+  }
+  return mode == receiving::pieces ? deliver(false) : event::wants_input;
 }
 
 websocket_session::event websocket_session::deliver(bool is_last) noexcept {
@@ -89,8 +107,8 @@ websocket_session::event websocket_session::deliver(bool is_last) noexcept {
 
 websocket_session::event websocket_session::fail(websocket_errc reason) {
   error_ = reason;
-  message_ = make_message_buffer();
-  inflater_.reset();
+  drop_message();
+  if (packing_ != nullptr) packing_->inflater.reset();
   send_close(close_code_of(reason), make_error_code(reason).message());
   return event::failed;
 }
@@ -123,7 +141,7 @@ websocket_errc websocket_session::check_header(receiving mode) const noexcept {
   const websocket_opcode opcode = header_.opcode;
   const bool begins_message =
       opcode == websocket_opcode::text || opcode == websocket_opcode::binary;
-  const bool may_be_packed = deflate_ && begins_message;
+  const bool may_be_packed = packing_ != nullptr && begins_message;
   if ((header_.reserved & ~(may_be_packed ? rsv1 : 0)) != 0 || !is_known(opcode) ||
       header_.is_masked != (role_ == websocket_role::server) || !header_.has_valid_length) {
     return websocket_errc::bad_frame;
@@ -133,11 +151,11 @@ websocket_errc websocket_session::check_header(receiving mode) const noexcept {
     return is_valid ? websocket_errc{} : websocket_errc::bad_frame;
   }
   if (begins_message == has_message_) return websocket_errc::bad_frame;
-  if (header_.length > limits_.frame) return websocket_errc::too_large;
+  if (header_.length > max_frame_) return websocket_errc::too_large;
   const bool is_packed = begins_message ? header_.reserved != 0 : is_packed_;
   const bool is_too_large =
       mode == receiving::messages && !is_packed &&
-      (message_.size() > limits_.message || header_.length > limits_.message - message_.size());
+      (message_.size() > max_message_ || header_.length > max_message_ - message_.size());
   return is_too_large ? websocket_errc::too_large : websocket_errc{};
 }
 
@@ -150,8 +168,8 @@ void websocket_session::begin_frame() {
   kind_ = header_.opcode == websocket_opcode::text ? websocket_kind::text : websocket_kind::binary;
   is_packed_ = header_.reserved != 0;
   text_.reset();
-  if (is_packed_ && inflater_ == nullptr) {
-    inflater_ = std::make_unique<message_inflater>(deflate_->peer_window_bits);
+  if (is_packed_ && packing_->inflater == nullptr) {
+    packing_->inflater = std::make_unique<message_inflater>(packing_->agreement.peer_window_bits);
   }
 }
 
@@ -180,11 +198,12 @@ std::optional<websocket_session::event> websocket_session::take_data(
   }
   // The program may have changed the mode within a frame.
   if (mode == receiving::messages &&
-      count > limits_.message - std::min(limits_.message, message_.size())) {
+      count > max_message_ - std::min(max_message_, message_.size())) {
     return fail(websocket_errc::too_large);
   }
   if (count != 0) {
     const auto size = static_cast<std::size_t>(count);
+    take_spare_buffer(message_);
     copy_payload(input, message_.prepare(size));
     message_.commit(size);
     if (!check_text()) return fail(websocket_errc::bad_utf8);
@@ -197,30 +216,32 @@ std::optional<websocket_session::event> websocket_session::take_data(
 std::optional<websocket_session::event> websocket_session::take_packed(
     std::span<const std::byte>& input, receiving mode) {
   const std::size_t max_size =
-      mode == receiving::pieces ? max_piece : std::min(limits_.message, unlimited_size - 1) + 1;
+      mode == receiving::pieces ? max_piece : std::min(max_message_, unlimited_size - 1) + 1;
+  message_inflater& inflater = *packing_->inflater;
+  take_spare_buffer(message_);
   for (;;) {
-    const message_inflater::status result = inflater_->step(message_, max_size);
+    const message_inflater::status result = inflater.step(message_, max_size);
     if (!check_text()) return fail(websocket_errc::bad_utf8);
     if (result == message_inflater::status::failed) return fail(websocket_errc::bad_compression);
-    if (mode == receiving::messages && message_.size() > limits_.message) {
+    if (mode == receiving::messages && message_.size() > max_message_) {
       return fail(websocket_errc::too_large);
     }
     if (result == message_inflater::status::is_full) return deliver(false);
     if (position_ == header_.length) {
       if (header_.is_final && !std::exchange(has_end_, true)) {
-        inflater_->end_message();
+        inflater.end_message();
         continue;
       }
-      if (header_.is_final && !inflater_->is_at_end()) return fail(websocket_errc::bad_compression);
-      if (header_.is_final && !deflate_->keeps_peer_context) inflater_->reset();
+      if (header_.is_final && !inflater.is_at_end()) return fail(websocket_errc::bad_compression);
+      if (header_.is_final && !packing_->agreement.keeps_peer_context) inflater.reset();
       return end_frame();
     }
     if (input.empty()) return std::nullopt;
-    const std::span<std::byte> room = inflater_->prepare();
+    const std::span<std::byte> room = inflater.prepare();
     const std::size_t count =
         std::min({room.size(), input.size(), static_cast<std::size_t>(header_.length - position_)});
     copy_payload(input, room.first(count));
-    inflater_->commit(count);
+    inflater.commit(count);
   }
 }
 
@@ -236,8 +257,7 @@ std::optional<websocket_session::event> websocket_session::take_control(
   const auto received = static_cast<std::size_t>(position_);
   const std::size_t count =
       std::min(static_cast<std::size_t>(header_.length) - received, input.size());
-  if (control_payload_ == nullptr) control_payload_ = std::make_unique<control_payload>();
-  copy_payload(input, std::span(*control_payload_).subspan(received, count));
+  copy_payload(input, std::span(control().payload).subspan(received, count));
   return position_ == header_.length ? end_control() : std::nullopt;
 }
 
@@ -245,20 +265,24 @@ std::optional<websocket_session::event> websocket_session::end_control() {
   state_ = state::header;
   if (header_.opcode == websocket_opcode::close) return end_close();
   // Nothing may follow this side's Close frame.
-  if (header_.opcode != websocket_opcode::ping || has_sent_close_) return std::nullopt;
-  const auto payload = std::span(*control_payload_).first(static_cast<std::size_t>(header_.length));
-  if (control_.size() + websocket_header::max_size + payload.size() <= max_control_output) {
-    append_control_frame(websocket_opcode::pong, payload, control_);
+  if (header_.opcode != websocket_opcode::ping || has_sent_close_) {
+    trim_control();
+    return std::nullopt;
+  }
+  const auto payload = std::span(control_->payload).first(static_cast<std::size_t>(header_.length));
+  io::buffer& output = control_->output;
+  if (output.size() + websocket_header::max_size + payload.size() <= max_control_output) {
+    append_control_frame(websocket_opcode::pong, payload, output);
   } else {
     // A reply to the newest of many pings is enough (RFC 6455, 5.5.3).
-    late_pong_.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-    has_late_pong_ = true;
+    control_->late_pong.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    control_->has_late_pong = true;
   }
   return std::nullopt;
 }
 
 std::optional<websocket_session::event> websocket_session::end_close() {
-  const auto payload = std::span(*control_payload_).first(static_cast<std::size_t>(header_.length));
+  const auto payload = std::span(control_->payload).first(static_cast<std::size_t>(header_.length));
   close_code code = close_code::none;
   if (!payload.empty()) {
     if (payload.size() == 1) return fail(websocket_errc::bad_close);
@@ -266,11 +290,11 @@ std::optional<websocket_session::event> websocket_session::end_close() {
     if (!may_be_sent(code)) return fail(websocket_errc::bad_close);
     const auto reason = payload.subspan(2);
     if (!is_utf8(reason)) return fail(websocket_errc::bad_utf8);
-    received_reason_.assign(reinterpret_cast<const char*>(reason.data()), reason.size());
+    control_->received_reason.assign(reinterpret_cast<const char*>(reason.data()), reason.size());
   }
   received_close_ = code;
   send_close(code, {});
-  message_ = make_message_buffer();
+  drop_message();
   return event::closed;
 }
 
@@ -312,7 +336,7 @@ void websocket_session::append_control_frame(websocket_opcode opcode,
 }
 
 void websocket_session::send_ping() {
-  if (!has_sent_close_) append_control_frame(websocket_opcode::ping, {}, control_);
+  if (!has_sent_close_) append_control_frame(websocket_opcode::ping, {}, control().output);
 }
 
 void websocket_session::send_close(close_code code, std::string_view reason) {
@@ -325,17 +349,23 @@ void websocket_session::send_close(close_code code, std::string_view reason) {
     std::ranges::copy(std::as_bytes(std::span(reason)), payload.begin() + 2);
     size = 2 + reason.size();
   }
-  if (std::exchange(has_late_pong_, false)) {
-    append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(late_pong_)), control_);
+  control_frames& frames = control();
+  if (std::exchange(frames.has_late_pong, false)) {
+    append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(frames.late_pong)),
+                         frames.output);
   }
-  append_control_frame(websocket_opcode::close, std::span(payload).first(size), control_);
+  append_control_frame(websocket_opcode::close, std::span(payload).first(size), frames.output);
 }
 
 void websocket_session::append_control(io::buffer& output) {
-  output.append(control_.bytes());
-  control_ = io::buffer({.prepend = 0});
-  if (!std::exchange(has_late_pong_, false)) return;
-  append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(late_pong_)), output);
+  if (control_ == nullptr) return;
+  output.append(control_->output.bytes());
+  control_->output = io::buffer({.prepend = 0});
+  if (std::exchange(control_->has_late_pong, false)) {
+    append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(control_->late_pong)),
+                         output);
+  }
+  trim_control();
 }
 
 void websocket_session::append_header(websocket_kind kind, std::size_t size, io::buffer& output) {
@@ -351,7 +381,7 @@ void websocket_session::append_header(websocket_header& header, io::buffer& outp
 
 void websocket_session::begin_message(websocket_kind kind, std::size_t size) {
   sending_ = {.opcode = opcode_of(kind)};
-  packs_ = deflate_ && size != 0 && size >= compression_.min_size;
+  packs_ = packing_ != nullptr && size != 0 && size >= packing_->options.min_size;
   is_first_ = true;
   sent_ = 0;
 }
@@ -363,14 +393,16 @@ bool websocket_session::append_data(std::span<const std::byte>& rest, io::buffer
 // Appends one frame. A frame's length is known only when it is compressed, so that a long message
 // needs several frames.
 bool websocket_session::append_packed(std::span<const std::byte>& rest, io::buffer& output) {
-  if (deflater_ == nullptr) {
-    deflater_ = std::make_unique<message_deflater>(compression_.level, deflate_->window_bits);
+  std::unique_ptr<message_deflater>& deflater = packing_->deflater;
+  if (deflater == nullptr) {
+    deflater = std::make_unique<message_deflater>(packing_->options.level,
+                                                  packing_->agreement.window_bits);
   }
   const std::size_t begin = output.size();
   static_cast<void>(output.prepare(websocket_header::max_size));
   output.commit(websocket_header::max_size);
   const std::size_t expected = rest.size() + rest.size() / 64 + 64;
-  const bool is_complete = deflater_->step(rest, output, std::min(expected, max_frame_output));
+  const bool is_complete = deflater->step(rest, output, std::min(expected, max_frame_output));
   sending_.is_final = is_complete;
   sending_.reserved = is_first_ ? rsv1 : 0;
   sending_.length = output.size() - begin - websocket_header::max_size;
@@ -388,7 +420,7 @@ bool websocket_session::append_packed(std::span<const std::byte>& rest, io::buff
   }
   sending_.opcode = websocket_opcode::continuation;
   is_first_ = false;
-  if (is_complete && !deflate_->keeps_context) deflater_->reset();
+  if (is_complete && !packing_->agreement.keeps_context) deflater->reset();
   return is_complete;
 }
 
@@ -413,20 +445,14 @@ bool websocket_session::append_plain(std::span<const std::byte>& rest, io::buffe
 }
 
 std::optional<unsigned> websocket_session::shared_window_bits() const noexcept {
-  if (!deflate_ || deflate_->keeps_context) return std::nullopt;
-  return deflate_->window_bits;
+  if (packing_ == nullptr || packing_->agreement.keeps_context) return std::nullopt;
+  return packing_->agreement.window_bits;
 }
 
 void websocket_session::release_memory() noexcept {
-  if (is_within_message()) return;
-  control_payload_.reset();
-  if (is_delivered_ || message_.capacity() > max_idle_buffer) {
-    message_ = make_message_buffer();
-    is_delivered_ = false;
-    checked_ = 0;
-  }
-  if (deflate_ && !deflate_->keeps_peer_context) inflater_.reset();
-  if (deflate_ && !deflate_->keeps_context) deflater_.reset();
+  if (is_within_message() || packing_ == nullptr) return;
+  if (!packing_->agreement.keeps_peer_context) packing_->inflater.reset();
+  if (!packing_->agreement.keeps_context) packing_->deflater.reset();
 }
 
 }  // namespace gyre::http::detail

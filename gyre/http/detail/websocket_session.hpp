@@ -53,6 +53,9 @@ class websocket_session {
   websocket_session(websocket_role role, const websocket_limits& limits,
                     const websocket_compression& compression,
                     const std::optional<deflate_agreement>& deflate);
+  websocket_session(const websocket_session&) = delete;
+  websocket_session& operator=(const websocket_session&) = delete;
+  ~websocket_session();
 
   // --- Receiving ---
 
@@ -70,7 +73,9 @@ class websocket_session {
   websocket_errc error() const noexcept { return error_; }
   bool has_received_close() const noexcept { return received_close_.has_value(); }
   std::optional<close_code> received_close() const noexcept { return received_close_; }
-  std::string_view received_reason() const noexcept { return received_reason_; }
+  std::string_view received_reason() const noexcept {
+    return control_ != nullptr ? std::string_view(control_->received_reason) : std::string_view();
+  }
 
   // --- Sending ---
 
@@ -79,7 +84,9 @@ class websocket_session {
   /// Sends a Close frame, unless one was sent.
   void send_close(close_code code, std::string_view reason);
   /// Whether there are control frames to send.
-  bool has_control_output() const noexcept { return !control_.empty() || has_late_pong_; }
+  bool has_control_output() const noexcept {
+    return control_ != nullptr && (!control_->output.empty() || control_->has_late_pong);
+  }
   /// Appends the control frames to `output`.
   void append_control(io::buffer& output);
 
@@ -94,22 +101,40 @@ class websocket_session {
   /// Returns the largest window for which a message compressed elsewhere may be sent: nothing if
   /// messages must not be compressed, or refer to earlier ones.
   std::optional<unsigned> shared_window_bits() const noexcept;
-  bool is_compressed() const noexcept { return deflate_.has_value(); }
+  bool is_compressed() const noexcept { return packing_ != nullptr; }
   websocket_role role() const noexcept { return role_; }
 
-  /// Frees memory that an idle socket does not need, unless a frame has come in part.
+  /// Frees memory that an idle socket does not need, unless a frame has come in part. Memory of
+  /// messages is kept only until the program has taken them, and that of control frames until they
+  /// were sent.
   void release_memory() noexcept;
 
  private:
   enum class state : std::uint8_t { header, payload };
-  using control_payload = std::array<std::byte, websocket_header::max_control>;
+  // Control frames that come or wait to be sent; an idle socket has none.
+  struct control_frames {
+    std::array<std::byte, websocket_header::max_control> payload;  // of the frame that comes
+    io::buffer output{{.prepend = 0}};
+    std::string late_pong;  // the newest Pong of those that exceed max_control_output
+    bool has_late_pong = false;
+    std::string received_reason;  // of the peer's Close frame
+  };
+  // The state of permessage-deflate, if both sides have agreed on it.
+  struct packing {
+    websocket_compression options;
+    deflate_agreement agreement;
+    std::unique_ptr<message_inflater> inflater = {};
+    std::unique_ptr<message_deflater> deflater = {};
+  };
   // A mask_supply holds random bytes for masks.
   struct mask_supply {
     std::array<std::byte, 64> bytes{};
     std::size_t used = sizeof(bytes);
   };
 
-  io::buffer make_message_buffer() const noexcept;
+  control_frames& control();
+  void drop_message() noexcept;
+  void trim_control() noexcept;
   event fail(websocket_errc reason);
   bool take_header(std::span<const std::byte>& input);
   websocket_errc check_header(receiving mode) const noexcept;
@@ -136,41 +161,34 @@ class websocket_session {
   static constexpr std::size_t max_control_output = std::size_t{2} << 10;
   static constexpr std::size_t max_piece = std::size_t{64} << 10;
 
-  const websocket_role role_;
-  const websocket_limits limits_;
-  const websocket_compression compression_;
-  const std::optional<deflate_agreement> deflate_;
+  const std::size_t max_message_;
+  const std::size_t max_frame_;
+  const std::unique_ptr<packing> packing_;
+  std::unique_ptr<control_frames> control_;
+  std::unique_ptr<mask_supply> masks_;  // of a client
 
+  io::buffer message_{{.prepend = 0}};  // a spare buffer of the thread while there is a message
+  websocket_header header_;
+  std::uint64_t position_ = 0;  // received bytes of the payload
+  std::size_t checked_ = 0;     // bytes of message_ that were checked as text
+  websocket_header sending_;
+  std::uint64_t sent_ = 0;  // bytes of the frame of `sending_` that were sent
+  std::array<std::byte, websocket_header::max_size> header_bytes_{};
+  std::uint8_t header_size_ = 0;  // received bytes of a header
+  utf8_validator text_;
+  websocket_errc error_{};
+  std::optional<close_code> received_close_;
+  const websocket_role role_;
   state state_ = state::header;
+  websocket_kind kind_ = websocket_kind::text;
   bool has_message_ = false;   // whether a message has begun and not ended
   bool is_packed_ = false;     // whether that message is compressed
   bool is_delivered_ = false;  // whether the program has data()
   bool is_last_ = false;       // whether data() ends its message
   bool has_end_ = false;       // whether the inflater has the end of the message
-  websocket_kind kind_ = websocket_kind::text;
-  std::uint8_t header_size_ = 0;  // received bytes of a header
-  std::array<std::byte, websocket_header::max_size> header_bytes_{};
-  websocket_header header_;
-  std::uint64_t position_ = 0;  // received bytes of the payload
-  std::size_t checked_ = 0;     // bytes of message_ that were checked as text
-  utf8_validator text_;
-  io::buffer message_ = make_message_buffer();
-  std::unique_ptr<control_payload> control_payload_;  // of Ping and Close frames, while idle none
-  std::unique_ptr<message_inflater> inflater_;
-  websocket_errc error_{};
-  std::optional<close_code> received_close_;
-  std::string received_reason_;
-
   bool has_sent_close_ = false;
-  bool has_late_pong_ = false;  // whether late_pong_ waits for the output
-  io::buffer control_{{.prepend = 0}};
-  std::string late_pong_;  // the newest Pong of those that exceed max_control_output
-  websocket_header sending_;
-  std::uint64_t sent_ = 0;  // bytes of the frame of `sending_` that were sent
-  bool packs_ = false;      // whether the message being sent is compressed
-  bool is_first_ = true;    // whether no frame of that message was sent
-  std::unique_ptr<message_deflater> deflater_;
-  std::unique_ptr<mask_supply> masks_;  // of a client
+  bool packs_ = false;    // whether the message being sent is compressed
+  bool is_first_ = true;  // whether no frame of that message was sent
 };
 
 }  // namespace gyre::http::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/spare_buffers.hpp>
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+// For bytes that wait, for the message that comes, and for the frames that leave.
+constexpr std::size_t max_spare_buffers = 3;
+constexpr std::size_t max_spare_size = std::size_t{128} << 10;
+
+struct spare_list {
+  std::array<io::buffer, max_spare_buffers> buffers;
+  std::size_t count = 0;
+};
+
+// Not inlined into a coroutine, which may continue on another thread.
+[[gnu::noinline]] spare_list& spares() noexcept {
+  static thread_local spare_list list;
+  return list;
+}
+
+}  // namespace
+
+void take_spare_buffer(io::buffer& buffer) noexcept {
+  if (buffer.capacity() != 0) return;
+  spare_list& list = spares();
+  if (list.count != 0) buffer.swap(list.buffers[--list.count]);
+}
+
+void keep_spare_buffer(io::buffer& buffer) noexcept {
+  if (buffer.capacity() == 0) return;
+  buffer.clear();
+  spare_list& list = spares();
+  if (list.count < list.buffers.size() && buffer.capacity() <= max_spare_size) {
+    buffer.swap(list.buffers[list.count++]);
+  } else {
+    buffer = io::buffer({.prepend = 0});
+  }
+}
+
+}  // namespace gyre::http::detail

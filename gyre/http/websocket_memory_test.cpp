@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests how much memory an idle WebSocket of a server holds above an idle connection of TCP.
+#include <gyre/http/accept_websocket.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/http/websocket.hpp>
+#include <gyre/http/websocket_connection.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/tcp_server.hpp>
+#include <gyre/testing/allocations.hpp>
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace http_websocket_memory_test {
+namespace {
+
+using namespace gyre::net::test;
+using gyre::task;
+using gyre::http::websocket;
+using gyre::http::websocket_connection;
+using gyre::http::websocket_message;
+using gyre::testing::bytes_held;
+
+constexpr std::size_t warm_up = 100;
+constexpr std::size_t measured = 400;
+
+task<> echo(websocket& socket) {
+  while (auto message = co_await socket.receive()) {
+    co_await socket.send(*message);
+  }
+}
+
+class HttpWebsocketMemory : public testing::Test {
+ protected:
+  HttpWebsocketMemory() {
+    server_.get("/coroutine", [](const gyre::http::request& request) {
+      return gyre::http::accept_websocket(request, echo);
+    });
+    server_.get("/callbacks", [](const gyre::http::request& request) {
+      gyre::http::websocket_handlers handlers;
+      handlers.on_message(
+          [](websocket_connection& socket, websocket_message message) { socket.send(message); });
+      return gyre::http::accept_websocket(request, std::move(handlers));
+    });
+    server_.start();
+    tcp_.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+      connection.send(input.bytes());
+      input.consume_all();
+    });
+    tcp_.start();
+  }
+
+  // Returns the bytes that the program holds for each idle WebSocket of `path`.
+  std::int64_t held_by_websocket(const std::string& path, std::size_t message_size) {
+    const std::string head = "GET " + path +
+                             " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                             "Sec-WebSocket-Version: 13\r\n"
+                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    // The mask is zero.
+    std::string frame = message_size < 126 ? std::string(6, '\0') : std::string(8, '\0');
+    frame[0] = '\x82';
+    if (message_size < 126) {
+      frame[1] = static_cast<char>(0x80 | message_size);
+    } else {
+      frame[1] = '\xfe';
+      frame[2] = static_cast<char>(message_size >> 8);
+      frame[3] = static_cast<char>(message_size & 0xff);
+    }
+    frame.append(message_size, 'x');
+    return held_by_each(server_.local_endpoint(), [&](int fd) {
+      exchange(fd, head, "\r\n\r\n");
+      exchange(fd, frame, std::string_view(frame).substr(frame.size() - message_size));
+    });
+  }
+  std::int64_t held_by_tcp() {
+    return held_by_each(tcp_.local_endpoint(), [&](int fd) { exchange(fd, "hello", "hello"); });
+  }
+
+ private:
+  // Sends `bytes`, and receives until `end`.
+  void exchange(int fd, std::string_view bytes, std::string_view end) {
+    ASSERT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    received_.clear();
+    turn_until(loop_, [&] {
+      std::array<char, 4096> part;
+      const ssize_t count = ::recv(fd, part.data(), part.size(), MSG_DONTWAIT);
+      if (count > 0) received_.append(part.data(), static_cast<std::size_t>(count));
+      return received_.ends_with(end);
+    });
+  }
+  template <class Use>
+  std::int64_t held_by_each(const gyre::net::endpoint& server, Use use) {
+    std::vector<peer> peers;
+    peers.reserve(warm_up + measured);
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < warm_up + measured; ++i) {
+      if (i == warm_up) before = settled_bytes();
+      use(peers.emplace_back(server).fd());
+    }
+    return (settled_bytes() - before) / static_cast<std::int64_t>(measured);
+  }
+  std::int64_t settled_bytes() {
+    while (loop_.poll()) {
+    }
+    gyre::slab_trim();
+    return bytes_held();
+  }
+  static gyre::net::tcp_server_options many() {
+    gyre::net::tcp_server_options options;
+    options.connections_per_address = gyre::net::tcp_server_options::unlimited;
+    return options;
+  }
+
+  gyre::loop loop_;
+  gyre::http::server server_{loop_, any_port(), {.tcp = many()}};
+  gyre::net::tcp_server tcp_{loop_, any_port(), many()};
+  std::string received_;
+};
+
+TEST_F(HttpWebsocketMemory, AnIdleSocketOfACoroutineHoldsLittleAboveTcp) {
+  const std::int64_t of_tcp = held_by_tcp();
+  const std::int64_t of_websocket = held_by_websocket("/coroutine", 16);
+  EXPECT_LE(of_websocket - of_tcp, 3000);
+  RecordProperty("bytes", static_cast<int>(of_websocket - of_tcp));
+}
+
+TEST_F(HttpWebsocketMemory, AnIdleSocketOfCallbacksHoldsLittleAboveTcp) {
+  const std::int64_t of_tcp = held_by_tcp();
+  EXPECT_LE(held_by_websocket("/callbacks", 16) - of_tcp, 5500);
+}
+
+TEST_F(HttpWebsocketMemory, AnIdleSocketHoldsNoMemoryOfItsMessages) {
+  const std::int64_t after_short_messages = held_by_websocket("/coroutine", 16);
+  const std::int64_t after_long_messages = held_by_websocket("/coroutine", 30'000);
+  EXPECT_LE(after_long_messages, after_short_messages + 100);
+}
+
+}  // namespace
+}  // namespace http_websocket_memory_test
