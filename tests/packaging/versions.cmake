@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Checks that the package installed in PREFIX has the version of its headers: for PKG_CONFIG and for
+# find_package, which accepts programs as docs/versions.md says.
+
+file(STRINGS "${PREFIX}/include/gyre/base/version.hpp" version REGEX "define GYRE_VERSION_STRING")
+if(NOT version MATCHES "\"(([0-9]+)\\.([0-9]+)\\.([0-9]+))\"")
+  message(FATAL_ERROR "version.hpp has no version of three numbers: ${version}")
+endif()
+set(version ${CMAKE_MATCH_1})
+set(major ${CMAKE_MATCH_2})
+set(minor ${CMAKE_MATCH_3})
+set(patch ${CMAKE_MATCH_4})
+
+# expect_find_package(WANTED ACCEPTED): asks the package as find_package(gyre WANTED) does.
+function(expect_find_package wanted accepted)
+  string(REPLACE "." ";" numbers "${wanted}")
+  set(PACKAGE_FIND_VERSION ${wanted})
+  list(GET numbers 0 PACKAGE_FIND_VERSION_MAJOR)
+  list(GET numbers 1 PACKAGE_FIND_VERSION_MINOR)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+  include("${PREFIX}/${LIBDIR}/cmake/gyre/gyreConfigVersion.cmake")
+  if(NOT PACKAGE_VERSION STREQUAL version)
+    message(FATAL_ERROR "the CMake package is ${PACKAGE_VERSION}, the headers are ${version}")
+  endif()
+  if(PACKAGE_VERSION_COMPATIBLE AND NOT accepted)
+    message(FATAL_ERROR "gyre ${version} accepts programs that want ${wanted}")
+  elseif(NOT PACKAGE_VERSION_COMPATIBLE AND accepted)
+    message(FATAL_ERROR "gyre ${version} refuses programs that want ${wanted}")
+  endif()
+endfunction()
+
+math(EXPR next_major "${major} + 1")
+math(EXPR next_minor "${minor} + 1")
+math(EXPR next_patch "${patch} + 1")
+expect_find_package(${version} TRUE)
+expect_find_package(${major}.${minor} TRUE)
+expect_find_package(${major}.${minor}.${next_patch} FALSE)
+expect_find_package(${major}.${next_minor} FALSE)
+expect_find_package(${next_major}.0 FALSE)
+if(minor GREATER 0)
+  math(EXPR last_minor "${minor} - 1")
+  # Before 1.0 a minor version may change the interface.
+  if(major EQUAL 0)
+    expect_find_package(${major}.${last_minor} FALSE)
+  else()
+    expect_find_package(${major}.${last_minor} TRUE)
+  endif()
+endif()
+
+set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig")
+foreach(package IN ITEMS gyre gyre-base gyre-http gyre-redis)
+  execute_process(COMMAND "${PKG_CONFIG}" --modversion ${package}
+    OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT found STREQUAL version)
+    message(FATAL_ERROR "${package} is ${found} for pkg-config, and the headers are ${version}")
+  endif()
+endforeach()
