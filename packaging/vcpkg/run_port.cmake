@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs the port in PORT_FOLDER where vcpkg is missing: builds its Release in FOLDER with the libraries
-# of the system, and installs it in FOLDER/installed. The functions below do what those of vcpkg do,
-# as far as a port of gyre uses them, for the features in FEATURES. OPTIONS are passed to CMake.
+# Runs the port in PORT_FOLDER where vcpkg is missing: builds its Release in BUILD with the system's
+# libraries, and installs it in FOLDER/installed. The functions below do what those of vcpkg do, as
+# far as a port of gyre uses them, for the features in FEATURES. OPTIONS are passed to CMake.
 
 cmake_minimum_required(VERSION 3.25)
 set(PORT gyre)
 set(CURRENT_PACKAGES_DIR "${FOLDER}/installed")
-set(build "${FOLDER}/build_of_port")
 if(NOT FEATURES)
   set(FEATURES core io net tls http)
 endif()
@@ -37,12 +36,12 @@ endfunction()
 
 function(vcpkg_cmake_configure)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" SOURCE_PATH "OPTIONS;MAYBE_UNUSED_VARIABLES")
-  run("${CMAKE_COMMAND}" -S "${arg_SOURCE_PATH}" -B "${build}" ${OPTIONS} ${arg_OPTIONS}
+  run("${CMAKE_COMMAND}" -S "${arg_SOURCE_PATH}" -B "${BUILD}" ${OPTIONS} ${arg_OPTIONS}
     -DCMAKE_INSTALL_LIBDIR=lib "-DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR}")
 endfunction()
 
 function(vcpkg_cmake_install)
-  run("${CMAKE_COMMAND}" --build "${build}" --target install)
+  run("${CMAKE_COMMAND}" --build "${BUILD}" --target install)
 endfunction()
 
 # Moves the CMake package to share/gyre, whose files then find the prefix from there.
