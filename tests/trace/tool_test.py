@@ -103,6 +103,16 @@ class Trace(unittest.TestCase):
         self.assertIn("    statement select 1 [postgres]: 80 ms\n", text)
         self.assertIn("span resize (running) [span]: 1 s", text)
 
+    def test_prints_names_within_one_line(self) -> None:
+        path = self.dump(
+            held("handler GET /\x1b[31m\n", 0, 20 * MS),
+            *wait("resolve \x9b\ud800.example", "net", 1, 0, 100 * MS),
+            process="shop\r",
+        )
+        text = self.run_tool("report", path)
+        self.assertIn(r"of shop\r was held 20 ms by handler GET /\x1b[31m\n" "\n", text)
+        self.assertIn(r"  resolve \x9b\ud800.example [net]: 100 ms", text)
+
     def test_limits_the_report(self) -> None:
         path = self.dump(*(held(f"task t{n}", n * 100 * MS, (n + 1) * MS) for n in range(9)))
         text = self.run_tool("report", path, "--slow", "3", "--top", "2")
