@@ -221,9 +221,9 @@ class Http2WebSocket : public http2_server_fixture {
           },
           options);
     });
-    on->get("/later", [this](request& from) -> task<response> {
+    on->get("/later", [this](request& request) -> task<response> {
       co_await gyre::sleep_for(1s);
-      co_return gyre::http::accept_websocket(from, [this](websocket& socket) -> task<> {
+      co_return gyre::http::accept_websocket(request, [this](websocket& socket) -> task<> {
         while (auto message = co_await socket.receive()) {
           co_await go_on.wait();
           co_await socket.send(*message);
@@ -235,8 +235,8 @@ class Http2WebSocket : public http2_server_fixture {
       co_await gyre::sleep_for(1s);
       co_return response(status::forbidden);
     });
-    on->get("/fails", [](request& from) {
-      return gyre::http::accept_websocket(from, [](websocket&) -> task<> {
+    on->get("/fails", [](request& request) {
+      return gyre::http::accept_websocket(request, [](websocket&) -> task<> {
         throw std::runtime_error("broken");
         co_return;
       });

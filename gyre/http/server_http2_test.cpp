@@ -774,7 +774,8 @@ TEST_F(Http2Server, AnUploadHasNoTimeLimitWhileHandlersHoldTheWindow) {
         co_return status::no_content;
       },
       route_options{.streamed_body = true});
-  on->post("/", [](request& from) { return response::text(std::to_string(from.body().size())); });
+  on->post("/",
+           [](request& request) { return response::text(std::to_string(request.body().size())); });
   on->start();
   client from = connect_http2();
   from.send(request_frame(1, "POST", "/slow", 0) + request_frame(3, "POST", "/", 0));
@@ -946,8 +947,8 @@ TEST_F(Http2Server, TheEndsOfTheRangesOfOptionsWork) {
                    .response_rate = max_size};
   for (const server_options& options : {smallest, largest}) {
     make(options);
-    on->post("/", [](request& from) {
-      return response::stream("text/plain", [text = from.body()](body_writer& out) -> task<> {
+    on->post("/", [](request& request) {
+      return response::stream("text/plain", [text = request.body()](body_writer& out) -> task<> {
         co_await out.write(text);
       });
     });
