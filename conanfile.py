@@ -44,6 +44,16 @@ ROOMS = {
     "testing_allocations": (["base"], []),
     "testing_faults": (["base"], ["liburing::liburing"]),
 }
+# The libraries of those packages, for profiles that take them from the system.
+SYSTEM_LIBRARIES = {
+    "liburing": ["uring"],
+    "c-ares": ["cares"],
+    "openssl": ["ssl", "crypto"],
+    "zlib": ["z"],
+    "brotli": ["brotlienc", "brotlidec"],
+    "zstd": ["zstd"],
+    "libnghttp2": ["nghttp2"],
+}
 # The rooms that each package has.
 ALWAYS = ("base", "trace", "task", "sync", "metrics", "exec", "pool")
 # The options: rooms that can be left out, each with the room that it needs.
@@ -153,14 +163,22 @@ class GyreConan(ConanFile):
         self.cpp_info.set_property("cmake_target_name", "gyre::all_rooms")
         self.cpp_info.set_property("pkg_config_name", "gyre-all-rooms")
         rooms = [room for room in ROOMS if self._has(room)]
+        # A package of [platform_requires] is no dependency here, and has no components to require.
+        conan_packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
         for room in rooms:
             depends, packages = ROOMS[room]
             component = self.cpp_info.components[room]
             component.set_property("cmake_target_name", f"gyre::{room}")
             component.set_property("pkg_config_name", f"gyre-{room}")
             component.libs = [f"gyre_{room}"]
-            component.requires = depends + packages
+            component.requires = list(depends)
             component.system_libs = ["pthread"]
+            for package in packages:
+                name = package.split("::")[0]
+                if name in conan_packages:
+                    component.requires.append(package)
+                else:
+                    component.system_libs += SYSTEM_LIBRARIES[name]
             component.sharedlinkflags = ["-Wl,-z,nodelete"]
             if room == "testing_faults":
                 component.system_libs += ["dl"]

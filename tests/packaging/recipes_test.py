@@ -119,6 +119,10 @@ class Conan(unittest.TestCase):
             found = {name for each in closure(conan, room) for name in self.rooms[each][1]}
             self.assertEqual(found, wanted, room)
 
+    def test_knows_the_libraries_of_each_package(self):
+        used = {name.split("::")[0] for _, packages in self.rooms.values() for name in packages}
+        self.assertEqual(constant("SYSTEM_LIBRARIES").keys(), used)
+
     def test_has_the_same_options(self):
         needs = {room: needed or "" for room, needed in constant("NEEDS").items()}
         self.assertEqual(needs, cmake_options())
