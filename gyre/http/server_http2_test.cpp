@@ -503,6 +503,7 @@ class Http2SlowClient : public http2_server_fixture {
     options.tcp.connections.write_timeout = 10s;
     on.emplace(virtual_time.loop, gyre::net::endpoint::unix_path(folder_ / "socket"), options);
     on->get("/large", [](request&) { return response::text(std::string(large, 'x')); });
+    on->post("/upload", [](request&) { return status::no_content; });
     on->get("/news", [](request&) {
       return response::stream("text/plain", [](body_writer& out) -> task<> {
         co_await out.write("first");
@@ -567,13 +568,17 @@ TEST_F(Http2SlowClient, AStreamThatWasBlockedAndHasNoOutputLetsTheLoopSleep) {
 
 TEST_F(Http2SlowClient, AStalledStreamIsResetOnceAlthoughItsResetMustWait) {
   client from = connect_http2();
-  from.send(windows_of(0) + request_frame(1, "GET", "/large"));
+  from.send(windows_of(0) + request_frame(1, "GET", "/news"));
   wait_for(from, "HEADERS 1");
   virtual_time.settle();
-  virtual_time.advance(5s);
-  // The second response fills the connection, so that nothing else can leave.
-  from.send(request_frame(3, "GET", "/large") + window_update(0, 1U << 30U) +
-            window_update(3, 1U << 30U));
+  virtual_time.advance(2s);
+  // The time limit of an upload expires after the reset, so that all streams are looked at again.
+  from.send(request_frame(3, "POST", "/upload", 0));
+  ASSERT_TRUE(sleeps());
+  virtual_time.advance(3s);
+  // The last response fills the connection, so that nothing else can leave.
+  from.send(request_frame(5, "GET", "/large") + window_update(0, 1U << 30U) +
+            window_update(5, 1U << 30U));
   ASSERT_TRUE(sleeps());
   virtual_time.advance(6s);
   for (int i = 0; i < 3; ++i) {
@@ -581,11 +586,12 @@ TEST_F(Http2SlowClient, AStalledStreamIsResetOnceAlthoughItsResetMustWait) {
     EXPECT_EQ(stalled_streams(), 1u);
     virtual_time.advance(1s);
   }
+  EXPECT_EQ(on->metrics().timeouts, 1u);
   wait_for(from, "RST_STREAM 1");
   EXPECT_THAT(from.frames, Not(HasSubstr("DATA 1")));
-  EXPECT_THAT(wait_for(from, "DATA 3 end"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(from, "DATA 5 end"), HasSubstr("RST_STREAM 1 8\n"));
   EXPECT_EQ(from.frames.find("RST_STREAM 1"), from.frames.rfind("RST_STREAM 1"));
-  EXPECT_EQ(from.bodies[3].size(), large);
+  EXPECT_EQ(from.bodies[5].size(), large);
   EXPECT_EQ(stalled_streams(), 1u);
 }
 
