@@ -59,6 +59,10 @@ task<client_response> get_alone(client_request request, client_options options) 
 
 }  // namespace detail
 
+std::shared_ptr<detail::client_core> detail::core_of(const client& owner) noexcept {
+  return owner.core_;
+}
+
 client::client(event_loop& loop, client_options options)
     : core_(std::make_shared<detail::client_core>(loop, std::move(options))) {}
 client::client(client&& other) noexcept = default;

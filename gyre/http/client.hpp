@@ -26,8 +26,12 @@
 
 namespace gyre::http {
 
+class client;
+
 namespace detail {
 class client_core;
+/// Returns the state of a client; null if it was moved from.
+std::shared_ptr<client_core> core_of(const client& owner) noexcept;
 }  // namespace detail
 
 /// A client of HTTP/1.1 and HTTP/2. It keeps connections open for further requests to the same
@@ -108,6 +112,8 @@ class client {
   void close() noexcept;
 
  private:
+  friend std::shared_ptr<detail::client_core> detail::core_of(const client& owner) noexcept;
+
   std::shared_ptr<detail::client_core> core_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the HTTP client over HTTP/2 in clear text, against servers whose frames the test writes.
 #include <gyre/http/client.hpp>
+#include <gyre/http/http2_client_test_support.hpp>
 #include <gyre/http/http2_test_support.hpp>
 #include <gyre/task/sleep.hpp>
 #include <tests/support/http_peers.hpp>
@@ -41,102 +42,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-std::string response_frame(std::uint32_t stream, std::string_view status = "200",
-                           std::uint8_t flags = end_stream, const field_texts& more = {}) {
-  field_texts fields{{":status", std::string(status)}};
-  fields.insert(fields.end(), more.begin(), more.end());
-  return frame(headers_frame, static_cast<std::uint8_t>(flags | end_headers), stream,
-               block_of(fields));
-}
-
-std::string text_response(std::uint32_t stream, std::string_view text) {
-  return response_frame(stream, "200", 0) + frame(data_frame, end_stream, stream, text);
-}
-
-std::string setting(std::uint16_t identifier, std::uint32_t value) {
-  return big_endian(identifier, 2) + big_endian(value);
-}
-
-std::string goaway(std::uint32_t last, std::uint32_t error = 0) {
-  return frame(goaway_frame, 0, 0, big_endian(last) + big_endian(error));
-}
-
-std::string reset(std::uint32_t stream, std::uint32_t error) {
-  return frame(reset_frame, 0, stream, big_endian(error));
-}
-
-/// The server's end of a connection.
-struct server_end {
-  explicit server_end(peer& accepted) : socket(&accepted) {}
-
-  void send(std::string_view bytes) const { socket->send(bytes); }
-
-  peer* socket;
-  frame_printer printer;
-  std::string frames = {};  // those that were received, as lines
-  bool has_preface = false;
-};
-
-class HttpClientHttp2 : public http_client_test {
+class HttpClientHttp2 : public http2_client_fixture {
  protected:
-  static client_options speaking_http2() {
-    client_options options;
-    options.http2.prior_knowledge = true;
-    return options;
-  }
-  void receive(server_end& at) {
-    at.socket->receive();
-    std::string& bytes = at.socket->text;
-    if (!at.has_preface && bytes.size() >= http2_preface.size()) {
-      EXPECT_THAT(bytes, StartsWith(http2_preface));
-      bytes.erase(0, http2_preface.size());
-      at.has_preface = true;
-    }
-    if (at.has_preface) at.frames += at.printer.print(bytes);
-  }
-  /// Turns the loop until the frames contain `text`, or the connection has ended. Returns the
-  /// frames without those of the connection's beginning.
-  std::string wait_for(server_end& at, std::string_view text) {
-    virtual_time.turn_until([&] {
-      receive(at);
-      return at.frames.find(text) != std::string::npos || at.socket->ended;
-    });
-    std::string frames = at.frames;
-    for (const std::string_view each : {"SETTINGS\n", "WINDOW_UPDATE 0 104792065\n",
-                                        "WINDOW_UPDATE 0 34465\n", "SETTINGS ack\n"}) {
-      if (const std::size_t begin = frames.find(each); begin != std::string::npos) {
-        frames.erase(begin, each.size());
-      }
-    }
-    return frames;
-  }
-  /// Accepts a connection, and sends the server's SETTINGS.
-  server_end& accept_http2(std::string_view settings = {}) {
-    server_end& at = ends_.emplace_back(accept());
-    at.send(frame(settings_frame, 0, 0, settings) + frame(settings_frame, ack, 0));
-    return at;
-  }
-  void settle() { virtual_time.settle(); }
-  /// Turns the loop until the client has read what was sent, which its answer to a PING shows.
-  void settle(server_end& at) {
-    at.frames.clear();
-    at.send(frame(ping_frame, 0, 0, "12345678"));
-    virtual_time.turn_until([&] {
-      receive(at);
-      return at.frames.find("PING ack") != std::string::npos || at.socket->ended;
-    });
-    settle();
-  }
-  /// Answers a first request, so that the connection is one that has answered.
-  server_end& answer_first(std::string_view settings = {}) {
-    running_request& first = get("/first");
-    server_end& at = accept_http2(settings);
-    wait_for(at, "HEADERS 1");
-    at.send(response_frame(1));
-    finish(first);
-    EXPECT_EQ(first.message(), "");
-    return at;
-  }
   running_request& post(std::string body) {
     return send(client_request(method::post, server.url()).set_body("", std::move(body)));
   }
@@ -158,9 +65,6 @@ class HttpClientHttp2 : public http_client_test {
     EXPECT_TRUE(sending.done());
     return finish(sending);
   }
-
- private:
-  std::list<server_end> ends_;
 };
 
 // --- Requests ---
@@ -235,7 +139,7 @@ TEST_F(HttpClientHttp2, RequestsWaitForTheServersLimit) {
   options.connections_per_host = 1;
   options.waiting_per_host = 2;
   make(options);
-  server_end& at = answer_first(setting(3, 1));
+  server_end& at = answer_first(setting_entry(3, 1));
   running_request& first = get("/a");
   running_request& second = get("/b");
   running_request& third = get("/c");
@@ -250,7 +154,7 @@ TEST_F(HttpClientHttp2, RequestsWaitForTheServersLimit) {
   at.send(text_response(3, "a"));
   EXPECT_EQ(finish(first).response().body(), "a");
   EXPECT_THAT(wait_for(at, "HEADERS 5"), HasSubstr("/c"));
-  at.send(frame(settings_frame, 0, 0, setting(3, 2)));
+  at.send(frame(settings_frame, 0, 0, setting_entry(3, 2)));
   running_request& fourth = get("/e");
   EXPECT_THAT(wait_for(at, "HEADERS 7"), HasSubstr("/e"));
   at.send(text_response(7, "e") + text_response(5, "c"));
@@ -310,7 +214,7 @@ TEST_F(HttpClientHttp2, ARefusedRequestIsRepeatedAndAtLastAnError) {
   for (std::uint32_t stream = 1; stream != 13; stream += 2) {
     wait_for(at, "DATA " + std::to_string(stream) + " end");
     EXPECT_FALSE(sending.done());
-    at.send(reset(stream, 7));
+    at.send(reset_stream(stream, 7));
     settle(at);
     virtual_time.advance(1s);
   }
@@ -326,7 +230,7 @@ TEST_F(HttpClientHttp2, AStreamedBodyThatHasBegunIsNotRepeated) {
   running_request& sending = send(std::move(request));
   server_end& at = accept_http2();
   wait_for(at, "DATA 1");
-  at.send(reset(1, 7));
+  at.send(reset_stream(1, 7));
   EXPECT_EQ(finish(sending).error(), errc::request_refused);
   EXPECT_EQ(client->metrics().retries, 0U);
 }
@@ -337,7 +241,7 @@ TEST_F(HttpClientHttp2, AResetIsAnErrorOfItsRequestOnly) {
   running_request& other = get();
   server_end& at = accept_http2();
   wait_for(at, "HEADERS 3");
-  at.send(reset(1, 2));
+  at.send(reset_stream(1, 2));
   EXPECT_EQ(finish(first).error(), errc::stream_reset);
   EXPECT_THAT(first.message(), HasSubstr("RST_STREAM with INTERNAL_ERROR"));
   at.send(text_response(3, "other"));
@@ -350,7 +254,7 @@ TEST_F(HttpClientHttp2, AServerThatRequiresHttp1GetsIt) {
   running_request& sending = get("/old");
   server_end& at = accept_http2();
   wait_for(at, "HEADERS 1");
-  at.send(reset(1, 13));
+  at.send(reset_stream(1, 13));
   peer& plain = accept();
   EXPECT_THAT(receive_head(plain), StartsWith("GET /old HTTP/1.1\r\n"));
   plain.send(ok);
@@ -560,7 +464,7 @@ TEST_F(HttpClientHttp2, AServerThatReadsNothingEndsTheConnection) {
   options.http2.ping_interval = 0s;
   make(options);
   running_request& sending = post(std::string(std::size_t{32} << 20, 'x'));
-  server_end& at = accept_http2(setting(4, 0x7fffffff));
+  server_end& at = accept_http2(setting_entry(4, 0x7fffffff));
   at.send(window_update(0, 0x7fff0000));
   // The windows are large, so it is the socket that the client waits for.
   virtual_time.turn_until([&] {
@@ -675,7 +579,7 @@ TEST_F(HttpClientHttp2, AWindowThatNeverOpensIsATimeLimit) {
   make(options);
   running_request& stuck = post(std::string(100'000, 'x'));
   running_request& other = get("/b");
-  server_end& at = accept_http2(setting(4, 0));
+  server_end& at = accept_http2(setting_entry(4, 0));
   wait_for(at, "HEADERS 3");
   settle();
   virtual_time.advance(6s);
@@ -697,7 +601,7 @@ TEST_F(HttpClientHttp2, ARefusalStopsTheUpload) {
     server_end& at = accept_http2();
     wait_for(at, "HEADERS 1");
     at.send(response_frame(1, "413", 0) + frame(data_frame, end_stream, 1, "too large") +
-            (resets ? reset(1, 0) : ""));
+            (resets ? reset_stream(1, 0) : ""));
     client_response& answer = finish(sending).response();
     EXPECT_EQ(answer.status(), gyre::http::status::content_too_large);
     EXPECT_EQ(answer.body(), "too large");
@@ -782,7 +686,7 @@ TEST_F(HttpClientHttp2, FloodsEndTheConnection) {
                                       {"SETTINGS", frame(settings_frame, 0, 0)},
                                       {"WINDOW_UPDATE", window_update(0, 1)},
                                       {"empty DATA", frame(data_frame, 0, 1)},
-                                      {"RST_STREAM", reset(1, 8)},
+                                      {"RST_STREAM", reset_stream(1, 8)},
                                       {"unknown", frame(200, 0, 0, "x")}}) {
     running_request& sending = get();
     server_end& at = accept_http2();
@@ -819,7 +723,7 @@ TEST_F(HttpClientHttp2, ViolationsEndTheConnection) {
            {"HEADERS on an idle stream", response_frame(3), 1},
            {"DATA before the head", frame(data_frame, 0, 1, "x"), 1},
            {"HEADERS on a stream of the server", response_frame(2), 1},
-           {"RST_STREAM on an idle stream", reset(3, 8), 1},
+           {"RST_STREAM on an idle stream", reset_stream(3, 8), 1},
            {"CONTINUATION alone", frame(continuation_frame, end_headers, 1), 1},
            {"HEADERS without an end",
             frame(headers_frame, 0, 1) + frame(ping_frame, 0, 0, "12345678"), 1},

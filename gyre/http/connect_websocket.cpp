@@ -3,10 +3,12 @@
 
 #include <gyre/base/detail/base64.hpp>
 #include <gyre/base/detail/system_random.hpp>
+#include <gyre/http/client.hpp>
 #include <gyre/http/client_request.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/client_connection.hpp>
 #include <gyre/http/detail/client_core.hpp>
+#include <gyre/http/detail/client_stream.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/incoming_response.hpp>
 #include <gyre/http/detail/message_writer.hpp>
@@ -39,12 +41,34 @@ namespace gyre::http {
 namespace {
 
 using detail::client_connection;
+using detail::client_stream_pointer;
 using detail::request_clock;
 
+constexpr const char* function_name = "http::connect_websocket";
 constexpr const char* opening = "opening a WebSocket";
 constexpr unsigned switching_protocols = 101;
 
-// The connection of a client after the handshake.
+// Ends a transport's wait for input, for websocket_transport::interrupt().
+class wait_interruption {
+ public:
+  // Returns the stop token of the next wait.
+  inplace_stop_token begin_wait() {
+    if (!source_ || source_->stop_requested()) source_.emplace();
+    return source_->get_token();
+  }
+  void request() noexcept {
+    if (source_) source_->request_stop();
+  }
+  // Whether request() has ended the wait, whose error this is.
+  bool has_ended_wait(const std::exception_ptr& error) const noexcept {
+    return source_->stop_requested() && gyre::detail::is_cancelled(error);
+  }
+
+ private:
+  std::optional<inplace_stop_source> source_;
+};
+
+// A connection of HTTP/1.1 after the handshake.
 class client_transport final : public detail::websocket_transport {
  public:
   client_transport(std::unique_ptr<client_connection> connection, event_loop& loop,
@@ -64,23 +88,20 @@ class client_transport final : public detail::websocket_transport {
   }
   std::optional<task<>> begin_wait(detail::input_receiver& /*receiver*/) override { return read(); }
   void end_wait() noexcept override {}
-  void interrupt() noexcept override {
-    if (interruption_) interruption_->request_stop();
-  }
+  void interrupt() noexcept override { interruption_.request(); }
   std::optional<task<>> send(std::span<const std::byte> bytes) override {
     return connection_->write_all(bytes, clock_, send_limit_, "sending a message");
   }
 
  private:
   task<> read() {
-    if (!interruption_ || interruption_->stop_requested()) interruption_.emplace();
     auto receiving = as_result(stop_when(connection_->receive(clock_, steady_time::max(), ""),
-                                         interruption_->get_token()));
+                                         interruption_.begin_wait()));
     auto bytes = co_await std::move(receiving);
     if (bytes) {
       connection_->keep(*bytes);
       has_ended_ = bytes->empty();
-    } else if (!interruption_->stop_requested() || !gyre::detail::is_cancelled(bytes.error())) {
+    } else if (!interruption_.has_ended_wait(bytes.error())) {
       error_ = bytes.error();
     }
   }
@@ -88,14 +109,101 @@ class client_transport final : public detail::websocket_transport {
   const std::unique_ptr<client_connection> connection_;
   const request_clock clock_;  // without a total limit
   const duration send_limit_;
-  std::optional<inplace_stop_source> interruption_;
+  wait_interruption interruption_;
   std::exception_ptr error_;  // of the connection
+  bool has_ended_ = false;
+};
+
+// A stream of HTTP/2. A byte that the program has not taken gives no credit to the server.
+class stream_transport final : public detail::websocket_transport {
+ public:
+  stream_transport(client_stream_pointer stream, event_loop& loop, const client_options& options)
+      : stream_(std::move(stream)),
+        response_(options.limits, "GET"),
+        clock_(loop, std::chrono::nanoseconds(0), {}),
+        send_limit_(options.timeouts.send),
+        response_limit_(options.timeouts.first_byte) {
+    framing_.begin_request(detail::body_kind::chunked, 0, /*expects_continue=*/false);
+  }
+
+  // Sends the extended CONNECT, and returns the final response.
+  task<const detail::incoming_response*> request(const client_request& outgoing,
+                                                 detail::request_route route,
+                                                 const request_clock& clock) {
+    route.connect_protocol = "websocket";
+    auto sending = stream_->send_head({.request = outgoing, .route = route, .framing = framing_},
+                                      clock, send_limit_);
+    co_await std::move(sending);
+    const steady_time expiry = clock.expiry_of(response_limit_);
+    for (;;) {
+      const auto is_whole = stream_->take_head(response_);
+      if (!is_whole) clock.fail(is_whole.error(), opening);
+      if (*is_whole) {
+        if (!response_.is_interim()) co_return &response_;
+        if (const errc error = response_.skip_interim(); error != errc{}) {
+          clock.fail(error, opening);
+        }
+        continue;
+      }
+      auto receiving = stream_->receive(clock, expiry, opening);
+      const bool has_more = co_await std::move(receiving);
+      if (!has_more) clock.fail(errc::no_response, opening);
+    }
+  }
+  // Whether the server has not processed the request, or wants it in HTTP/1.1.
+  bool is_unprocessed() const noexcept { return stream_->is_unprocessed(); }
+
+  std::span<const std::byte> input() const noexcept override { return input_; }
+  void consume(std::size_t count) noexcept override { input_ = input_.subspan(count); }
+  bool has_ended() const override {
+    if (error_) std::rethrow_exception(error_);
+    return has_ended_;
+  }
+  std::optional<task<>> begin_wait(detail::input_receiver& /*receiver*/) override { return read(); }
+  void end_wait() noexcept override {}
+  void interrupt() noexcept override { interruption_.request(); }
+  std::optional<task<>> send(std::span<const std::byte> bytes) override {
+    return stream_->send_body(framing_, bytes, clock_, send_limit_);
+  }
+
+ private:
+  task<> read() {
+    auto receiving = as_result(stop_when(receive(), interruption_.begin_wait()));
+    auto bytes = co_await std::move(receiving);
+    if (bytes) {
+      input_ = *bytes;
+      has_ended_ = bytes->empty();
+    } else if (!interruption_.has_ended_wait(bytes.error())) {
+      error_ = bytes.error();
+    }
+  }
+  task<std::span<const std::byte>> receive() {
+    constexpr const char* phase = "receiving a message";
+    for (;;) {
+      const auto piece = stream_->take_piece(response_);
+      if (!piece) clock_.fail(piece.error(), phase);
+      if (!piece->empty() || !response_.reader().expects_body()) co_return *piece;
+      auto receiving = stream_->receive(clock_, steady_time::max(), phase);
+      const bool has_more = co_await std::move(receiving);
+      if (!has_more) co_return std::span<const std::byte>();
+    }
+  }
+
+  client_stream_pointer stream_;
+  detail::incoming_response response_;
+  detail::message_writer framing_;
+  const request_clock clock_;  // without a total limit
+  const duration send_limit_;
+  const duration response_limit_;
+  std::span<const std::byte> input_;  // bytes of the stream's last piece
+  wait_interruption interruption_;
+  std::exception_ptr error_;  // of the stream
   bool has_ended_ = false;
 };
 
 std::string make_key() {
   std::array<std::byte, 16> key;
-  gyre::detail::require_random(key, "http::connect_websocket");
+  gyre::detail::require_random(key, function_name);
   return gyre::detail::encode_base64(key);
 }
 
@@ -129,51 +237,114 @@ client_request make_request(std::string_view text, const websocket_options& opti
 // A client_handshake is the handshake of one call of connect_websocket().
 class client_handshake {
  public:
-  client_handshake(event_loop& loop, client_options connecting, websocket_options options,
+  client_handshake(std::shared_ptr<detail::client_core> core, websocket_options options,
                    std::string_view url)
-      : core_(loop, std::move(connecting)),
+      : core_(std::move(core)),
         options_(std::move(options)),
         compresses_(options_.compression.enabled.value_or(true)),
         request_(make_request(url, options_, compresses_)),
         key_(make_key()),
-        clock_(loop, core_.options().timeouts.total, "GET " + request_.url().to_string()),
-        response_(core_.options().limits, "GET") {}
+        clock_(core_->loop(), core_->options().timeouts.total,
+               "GET " + request_.url().to_string()) {}
 
   task<websocket> run() {
-    auto connecting =
-        clock_.wait(core_.connect_alone(request_.url()), steady_time::max(), "connecting");
-    connection_ = co_await std::move(connecting);
-    co_await send_request();
-    co_await read_response();
-    detail::websocket_agreement agreement = check_response();
-    const duration send_limit = core_.options().timeouts.send;
-    event_loop& loop = core_.loop();
+    auto opening_stream = open_stream();
+    transport_pointer transport = co_await std::move(opening_stream);
+    if (transport == nullptr) {
+      auto opening_connection = open_connection();
+      transport = co_await std::move(opening_connection);
+    }
     co_return websocket(std::make_unique<detail::websocket_core>(
-        loop, std::make_unique<client_transport>(std::move(connection_), loop, send_limit),
-        detail::websocket_role::client, options_, std::move(agreement), inplace_stop_token()));
+        core_->loop(), std::move(transport), detail::websocket_role::client, options_,
+        std::move(agreement_), inplace_stop_token()));
   }
 
  private:
+  using transport_pointer = std::unique_ptr<detail::websocket_transport>;
+
+  // --- HTTP/2 ---
+
+  // Opens the socket on a stream. Returns null if HTTP/1.1 is to be used.
+  task<transport_pointer> open_stream() {
+    const bool is_required = options_.http2 == websocket_http2::always;
+    const detail::client_destination destination = core_->tunnel_destination_of(request_.url());
+    for (bool is_repeated = false;; is_repeated = true) {
+      auto acquiring = acquire_stream(destination);
+      client_stream_pointer stream = co_await std::move(acquiring);
+      if (stream == nullptr) co_return nullptr;
+      auto transport =
+          std::make_unique<stream_transport>(std::move(stream), core_->loop(), core_->options());
+      auto sending = as_result(transport->request(request_, make_route(), clock_));
+      const auto response = co_await std::move(sending);
+      if (response) {
+        read_agreement(*response.value(), [](unsigned status) { return status / 100 == 2; });
+        co_return transport;
+      }
+      // The server may just have announced the end of the connection.
+      const bool may_retry = transport->is_unprocessed() && !is_repeated;
+      if (!may_retry) std::rethrow_exception(response.error());
+      if (!is_required) co_return nullptr;
+    }
+  }
+
+  task<client_stream_pointer> acquire_stream(const detail::client_destination& destination) {
+    if (options_.http2 == websocket_http2::never) co_return nullptr;
+    if (options_.http2 == websocket_http2::if_connected) {
+      co_return core_->try_open_websocket(destination);
+    }
+    auto acquiring =
+        clock_.wait(core_->acquire(destination, false), steady_time::max(), "connecting");
+    client_stream_pointer stream = co_await std::move(acquiring);
+    const steady_time expiry = clock_.expiry_of(core_->options().timeouts.first_byte);
+    auto asking = stream->allows_websocket(clock_, expiry);
+    const bool allows = co_await std::move(asking);
+    if (!allows) fail("the server does not allow WebSockets over HTTP/2");
+    co_return stream;
+  }
+
+  // --- HTTP/1.1 ---
+
+  task<transport_pointer> open_connection() {
+    auto connecting =
+        clock_.wait(core_->connect_alone(request_.url()), steady_time::max(), "connecting");
+    connection_ = co_await std::move(connecting);
+    co_await send_request();
+    detail::incoming_response response(core_->options().limits, "GET");
+    auto reading = read_response(response);
+    co_await std::move(reading);
+    const field_list fields = response.fields();
+    read_agreement(response, [](unsigned status) { return status == switching_protocols; });
+    if (!detail::has_word(fields, "Upgrade", "websocket") ||
+        !detail::has_word(fields, "Connection", "upgrade")) {
+      fail("the server does not switch to WebSocket");
+    }
+    if (fields.get("Sec-WebSocket-Accept") != detail::accept_key_of(key_)) {
+      fail("Sec-WebSocket-Accept does not match the key");
+    }
+    co_return std::make_unique<client_transport>(std::move(connection_), core_->loop(),
+                                                 core_->options().timeouts.send);
+  }
+
   task<> send_request() {
     detail::message_writer writer;
-    std::string head = make_request_head(request_, {}, writer);
+    std::string head = make_request_head(request_, make_route(), writer);
     head.resize(head.size() - 2);  // the empty line
     head.append("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: ").append(key_);
     head.append("\r\n\r\n");
     auto writing = connection_->write_all(std::as_bytes(std::span(head)), clock_,
-                                          core_.options().timeouts.send, opening);
+                                          core_->options().timeouts.send, opening);
     co_await std::move(writing);
   }
 
   // Reads heads until that of the final response, or of 101.
-  task<> read_response() {
-    const steady_time expiry = clock_.expiry_of(core_.options().timeouts.first_byte);
+  task<> read_response(detail::incoming_response& response) {
+    const steady_time expiry = clock_.expiry_of(core_->options().timeouts.first_byte);
     for (bool has_begun = false;;) {
-      const auto is_whole = response_.take_head(connection_->input);
+      const auto is_whole = response.take_head(connection_->input);
       if (!is_whole) clock_.fail(is_whole.error(), opening);
       if (*is_whole) {
-        if (!response_.is_interim() || response_.head().status == switching_protocols) co_return;
-        if (const errc error = response_.skip_interim(); error != errc{}) {
+        if (!response.is_interim() || response.head().status == switching_protocols) co_return;
+        if (const errc error = response.skip_interim(); error != errc{}) {
           clock_.fail(error, opening);
         }
         continue;
@@ -186,47 +357,81 @@ class client_handshake {
     }
   }
 
-  detail::websocket_agreement check_response() const {
-    const field_list fields = response_.fields();
-    const unsigned status_code = response_.head().status;
-    if (status_code != switching_protocols) {
+  // --- Both versions ---
+
+  detail::request_route make_route() const {
+    detail::request_route route;
+    if (core_->options().cookies && !request_.fields().contains("Cookie")) {
+      route.cookies = core_->cookies.header_for(request_.url());
+    }
+    return route;
+  }
+
+  // Reads what the server has agreed on. `is_success`: whether a status opens the socket.
+  template <class Predicate>
+  void read_agreement(const detail::incoming_response& response, Predicate is_success) {
+    const field_list fields = response.fields();
+    if (core_->options().cookies) {
+      for (const field& each : fields) {
+        if (!detail::equals_lower(each.name, "set-cookie")) continue;
+        core_->cookies.receive(request_.url(), each.value);
+      }
+    }
+    const unsigned status_code = response.head().status;
+    if (!is_success(status_code)) {
       throw websocket_refused(
           static_cast<status>(status_code),
           clock_.describe(std::string(opening) + ": status " + std::to_string(status_code)));
     }
-    if (!detail::has_word(fields, "Upgrade", "websocket") ||
-        !detail::has_word(fields, "Connection", "upgrade")) {
-      fail("the server does not switch to WebSocket");
-    }
-    if (fields.get("Sec-WebSocket-Accept") != detail::accept_key_of(key_)) {
-      fail("Sec-WebSocket-Accept does not match the key");
-    }
-    detail::websocket_agreement agreement;
-    agreement.subprotocol = fields.get("Sec-WebSocket-Protocol").value_or("");
+    agreement_.subprotocol = fields.get("Sec-WebSocket-Protocol").value_or("");
     const auto& offered = options_.subprotocols;
     if (fields.get("Sec-WebSocket-Protocol") &&
-        std::ranges::find(offered, agreement.subprotocol) == offered.end()) {
+        std::ranges::find(offered, agreement_.subprotocol) == offered.end()) {
       fail("the server selects a subprotocol that was not offered");
     }
     auto deflate = detail::read_deflate_reply(fields, options_.compression, compresses_);
     if (!deflate) fail(deflate.error());
-    agreement.deflate = *deflate;
-    return agreement;
+    agreement_.deflate = *deflate;
   }
 
   [[noreturn, gnu::cold]] void fail(const std::string& reason) const {
     clock_.fail(websocket_errc::bad_handshake, std::string(opening) + ": " + reason);
   }
 
-  detail::client_core core_;
-  websocket_options options_;
+  const std::shared_ptr<detail::client_core> core_;
+  const websocket_options options_;
   const bool compresses_;
-  client_request request_;
+  const client_request request_;
   const std::string key_;
   const request_clock clock_;
-  detail::incoming_response response_;
-  std::unique_ptr<client_connection> connection_;
+  detail::websocket_agreement agreement_;
+  std::unique_ptr<client_connection> connection_;  // of HTTP/1.1
 };
+
+// Opens a WebSocket on the loop of `core`.
+task<websocket> connect(std::shared_ptr<detail::client_core> core, std::string url,
+                        websocket_options options) {
+  client_handshake handshake(std::move(core), std::move(options), url);
+  auto running = handshake.run();
+  websocket socket = co_await std::move(running);
+  co_return socket;
+}
+
+// Opens a WebSocket of a client, which may have been moved from, or run on another loop.
+task<websocket> connect_of(std::shared_ptr<detail::client_core> core, std::string url,
+                           websocket_options options) {
+  const task_context& context = co_await gyre::detail::this_context();
+  detail::check_websocket_options(options, function_name);
+  if (core == nullptr) {
+    throw std::system_error(make_error_code(io::errc::not_open), function_name);
+  }
+  if (context.where != &core->loop() && !core->loop().in_loop_thread()) {
+    throw std::system_error(make_error_code(io::errc::wrong_thread), function_name);
+  }
+  auto connecting = connect(std::move(core), std::move(url), std::move(options));
+  websocket socket = co_await std::move(connecting);
+  co_return socket;
+}
 
 }  // namespace
 
@@ -235,27 +440,30 @@ namespace detail {
 task<websocket> connect_websocket_alone(std::string url, websocket_options options,
                                         client_options connecting) {
   const task_context& context = co_await gyre::detail::this_context();
-  check_websocket_options(options, "http::connect_websocket");
+  check_websocket_options(options, function_name);
   auto* loop = dynamic_cast<event_loop*>(context.where);
   if (loop == nullptr) loop = event_loop::current();
   if (loop == nullptr) {
-    throw std::system_error(make_error_code(io::errc::wrong_thread), "http::connect_websocket");
+    throw std::system_error(make_error_code(io::errc::wrong_thread), function_name);
   }
-  client_handshake handshake(*loop, std::move(connecting), std::move(options), url);
-  auto running = handshake.run();
-  websocket socket = co_await std::move(running);
+  auto opening_socket = connect(std::make_shared<client_core>(*loop, std::move(connecting)),
+                                std::move(url), std::move(options));
+  websocket socket = co_await std::move(opening_socket);
   co_return socket;
+}
+
+task<websocket> connect_websocket_of(const client& owner, std::string url,
+                                     websocket_options options) {
+  return connect_of(core_of(owner), std::move(url), std::move(options));
 }
 
 }  // namespace detail
 
 namespace {
 
-task<> connect_and_serve(std::string url, websocket_handlers handlers, websocket_options options,
-                         client_options connecting) {
-  const std::size_t output_limit = options.limits.output;
-  auto opening_socket =
-      detail::connect_websocket_alone(std::move(url), std::move(options), std::move(connecting));
+// Calls `handlers` for the socket that `opening_socket` returns.
+task<> serve_opened(task<websocket> opening_socket, websocket_handlers handlers,
+                    std::size_t output_limit) {
   websocket socket = co_await std::move(opening_socket);
   auto serving = detail::serve_websocket(
       std::move(socket), [handlers = std::move(handlers), output_limit](websocket& opened) mutable {
@@ -268,8 +476,17 @@ task<> connect_and_serve(std::string url, websocket_handlers handlers, websocket
 
 task<> connect_websocket(std::string_view url, websocket_handlers handlers,
                          websocket_options options, client_options connecting) {
-  return connect_and_serve(std::string(url), std::move(handlers), std::move(options),
-                           std::move(connecting));
+  const std::size_t output_limit = options.limits.output;
+  return serve_opened(
+      detail::connect_websocket_alone(std::string(url), std::move(options), std::move(connecting)),
+      std::move(handlers), output_limit);
+}
+
+task<> connect_websocket(const client& owner, std::string_view url, websocket_handlers handlers,
+                         websocket_options options) {
+  const std::size_t output_limit = options.limits.output;
+  return serve_opened(detail::connect_websocket_of(owner, std::string(url), std::move(options)),
+                      std::move(handlers), output_limit);
 }
 
 }  // namespace gyre::http

@@ -25,11 +25,12 @@ class websocket_fixture : public testing::Test {
  protected:
   using websocket_function = std::function<task<>(websocket&)>;
 
-  // Serves the path /chat by responses that `respond` makes.
+  // Serves the path /chat by responses that `respond` makes, and /plain.
   void serve_responses(std::function<response(const request&)> respond,
                        server_options server_settings = {}) {
     on.emplace(loop, net::endpoint(net::ip_address::loopback_v4(), 0), server_settings);
     on->get("/chat", std::move(respond));
+    on->get("/plain", [](request&) { return status::ok; });
     on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
     on->start();
   }

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,21 @@ struct websocket_compression {
   std::size_t min_size = 64;
 };
 
+/// The use of HTTP/2 (RFC 8441) by a client's WebSocket, which is then a stream of a connection
+/// that it shares with requests and other WebSockets. In HTTP/1.1 it has a connection of its own.
+enum class websocket_http2 : std::uint8_t {
+  never,  ///< only HTTP/1.1
+  /// If the http::client has a connection of HTTP/2 to the server whose SETTINGS allow it, and that
+  /// has room: WebSockets use at most half of a connection's streams, and leave one of
+  /// client_options::connections_per_host to requests. Otherwise HTTP/1.1, also if the server
+  /// refuses the stream unprocessed.
+  if_connected,
+  /// Also on a new connection, and never by HTTP/1.1. Fails with websocket_errc::bad_handshake if
+  /// the server does not allow it. For http and ws URLs, http2_client_options::prior_knowledge must
+  /// be set.
+  always,
+};
+
 /// Options of one end of a WebSocket.
 struct websocket_options {
   websocket_limits limits = {};
@@ -84,6 +100,8 @@ struct websocket_options {
 
   /// Clients: fields to add to the request, such as Origin, Authorization or Cookie.
   http::fields fields = {};
+  /// Clients: whether the WebSocket is a stream of HTTP/2.
+  websocket_http2 http2 = websocket_http2::if_connected;
 };
 
 }  // namespace gyre::http

@@ -266,6 +266,15 @@ gyre::task<std::string> ask_once(const std::string& url) {
     co_return "refused by " + std::to_string(gyre::http::to_number(refused.status()));
   }
 }
+
+gyre::task<std::string> ask_beside_requests(gyre::http::client& client, const std::string& url) {
+  gyre::http::websocket_options options;
+  options.http2 = gyre::http::websocket_http2::if_connected;  // the default
+  auto socket = co_await gyre::http::connect_websocket(client, url, options);
+  co_await socket.send_text("the time, please");
+  auto reply = co_await socket.receive();
+  co_return std::string(reply ? reply->text() : "closed");
+}
 // clang-format on
 
 TEST_F(HttpWebsocketExamples, RunTheGuide) {
@@ -285,6 +294,8 @@ TEST_F(HttpWebsocketExamples, RunTheGuide) {
   gyre::sync_wait(loop, visit(url("/chat"), url("/upload")));
   EXPECT_EQ(gyre::sync_wait(loop, ask_once(url("/echo"))), "the time, please");
   EXPECT_EQ(gyre::sync_wait(loop, ask_once(url("/none"))), "refused by 404");
+  gyre::http::client client(loop);
+  EXPECT_EQ(gyre::sync_wait(loop, ask_beside_requests(client, url("/echo"))), "the time, please");
 }
 
 }  // namespace

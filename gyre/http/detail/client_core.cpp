@@ -112,6 +112,12 @@ client_destination client_core::destination_of(const url& server) const {
   return destination;
 }
 
+client_destination client_core::tunnel_destination_of(const url& server) const {
+  client_destination destination = destination_of(server);
+  destination.tunnel = destination.proxy.has_value();
+  return destination;
+}
+
 std::shared_ptr<client_origin> client_core::origin_of(const client_destination& destination) {
   const std::string key = destination.key();
   if (const auto known = origins_.find(key); known != origins_.end()) return known->second;
@@ -173,14 +179,19 @@ task<client_stream_pointer> client_core::acquire(const client_destination& desti
   co_return stream;
 }
 
+client_stream_pointer client_core::try_open_websocket(const client_destination& destination) {
+  const auto known = origins_.find(destination.key());
+  return known == origins_.end() ? nullptr : known->second->try_open_websocket();
+}
+
 void client_core::require_http1(const client_destination& destination) {
   const auto known = origins_.find(destination.key());
   if (known != origins_.end()) known->second->require_http1();
 }
 
 task<std::unique_ptr<client_connection>> client_core::connect_alone(const url& server) {
-  client_destination destination = destination_of(server);
-  destination.tunnel = destination.proxy.has_value();
+  if (is_closed_) throw std::system_error(make_error_code(io::errc::not_open), "connecting");
+  const client_destination destination = tunnel_destination_of(server);
   auto connecting = connect(destination, std::make_shared<tls::session>(), false);
   auto connection = co_await std::move(connecting);
   co_return connection;

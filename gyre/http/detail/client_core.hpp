@@ -52,10 +52,14 @@ class client_core {
   event_loop& loop() const noexcept { return loop_; }
   const client_options& options() const noexcept { return options_; }
   client_destination destination_of(const url& server) const;
+  /// Returns the route of another protocol than HTTP: a proxy opens a tunnel for it.
+  client_destination tunnel_destination_of(const url& server) const;
 
   /// Returns a stream of a connection that has room, or of a new one; with `needs_new`, none of an
   /// idle connection of HTTP/1.1.
   task<client_stream_pointer> acquire(const client_destination& destination, bool needs_new);
+  /// Returns a stream for a WebSocket on an open connection of HTTP/2: see client_origin.
+  client_stream_pointer try_open_websocket(const client_destination& destination);
   /// Called when the server wants HTTP/1.1.
   void require_http1(const client_destination& destination);
 
@@ -63,8 +67,7 @@ class client_core {
   std::shared_ptr<circuit_breaker> breaker_of(const url& server);
   /// Returns the saved part of hedging_options::max_share.
   double& hedge_budget() noexcept { return hedge_budget_; }
-  /// Returns a new connection that belongs to no pool, for another protocol than HTTP. A proxy
-  /// opens a tunnel for it.
+  /// Returns a new connection that belongs to no pool, for another protocol than HTTP.
   task<std::unique_ptr<client_connection>> connect_alone(const url& server);
 
   void close() noexcept;

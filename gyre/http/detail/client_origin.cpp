@@ -176,6 +176,20 @@ client_stream_pointer client_origin::try_open() {
   return nullptr;
 }
 
+client_stream_pointer client_origin::try_open_websocket() {
+  if constexpr (has_http2) {
+    if (version_ != version::http2 || !waiters_.empty()) return nullptr;
+    const auto with_websockets = static_cast<std::size_t>(std::ranges::count_if(
+        connections_, [](const connection_pointer& each) { return each->has_websockets(); }));
+    const bool may_bind_another = with_websockets + 1 < options_.connections_per_host;
+    for (const connection_pointer& each : connections_) {
+      if (!each->has_room_for_websocket()) continue;
+      if (each->has_websockets() || may_bind_another) return each->open_stream();
+    }
+  }
+  return nullptr;
+}
+
 bool client_origin::has_connection() const noexcept {
   if constexpr (has_http2) {
     return std::ranges::any_of(connections_,

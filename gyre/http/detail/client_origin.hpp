@@ -53,6 +53,10 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
 
   /// Returns a stream for one request; with `needs_new`, not one on an idle connection of HTTP/1.1.
   static task<client_stream_pointer> acquire(std::shared_ptr<client_origin> self, bool needs_new);
+  /// Returns a stream for a WebSocket (RFC 8441) on an open connection, or null. WebSockets that
+  /// are opened so leave one of connections_per_host to requests, because a connection that carries
+  /// one stays, even if it is too old for requests.
+  client_stream_pointer try_open_websocket();
   /// Called when the server wants HTTP/1.1: no further request uses HTTP/2.
   void require_http1() noexcept;
 

@@ -48,6 +48,10 @@ class client_stream {
   /// Whether an earlier exchange has used the connection.
   [[nodiscard]] virtual bool is_reused() const noexcept = 0;
 
+  /// Whether the server allows an extended CONNECT (RFC 8441), for which this waits until the
+  /// server has told, with the time limits of request_clock::wait(). False in HTTP/1.1.
+  virtual task<bool> allows_websocket(const request_clock& clock, steady_time expiry) = 0;
+
   /// Sends the head. `limit`: the time in which nothing can be sent, after which the task fails
   /// with errc::timed_out; zero means no limit.
   virtual task<> send_head(message outgoing, const request_clock& clock,

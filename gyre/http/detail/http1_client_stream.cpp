@@ -25,6 +25,11 @@ task<> http1_client_stream::send(std::span<const std::byte> bytes, const request
   }
 }
 
+task<bool> http1_client_stream::allows_websocket(const request_clock& /*clock*/,
+                                                 steady_time /*expiry*/) {
+  co_return false;
+}
+
 task<> http1_client_stream::send_head(message outgoing, const request_clock& clock,
                                       std::chrono::nanoseconds limit) {
   std::string head = make_request_head(outgoing.request, outgoing.route, outgoing.framing);

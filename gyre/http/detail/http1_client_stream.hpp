@@ -24,6 +24,7 @@ class http1_client_stream final : public gyre::detail::slab_object, public clien
       : connection_(std::move(connection)) {}
 
   bool is_reused() const noexcept override { return connection_.is_reused(); }
+  task<bool> allows_websocket(const request_clock& clock, steady_time expiry) override;
   task<> send_head(message outgoing, const request_clock& clock,
                    std::chrono::nanoseconds limit) override;
   task<> send_body(message_writer& framing, std::span<const std::byte> bytes,

@@ -60,10 +60,17 @@ http2_client_connection::~http2_client_connection() {
 
 // --- Streams ---
 
+std::size_t http2_client_connection::max_streams() const noexcept {
+  return std::min(options_.http2.max_streams, session_.max_requests());
+}
+
 bool http2_client_connection::has_room() const noexcept {
-  const std::size_t max_streams = std::min(options_.http2.max_streams, session_.max_requests());
-  return can_send() && stream_count_ < max_streams && session_.may_request() &&
+  return can_send() && stream_count_ < max_streams() && session_.may_request() &&
          loop_.now() < end_of_life_;
+}
+
+bool http2_client_connection::has_room_for_websocket() const noexcept {
+  return session_.allows_websockets() && websocket_count_ < max_streams() / 2 && has_room();
 }
 
 client_stream_pointer http2_client_connection::open_stream() {
@@ -90,6 +97,7 @@ void http2_client_connection::credit(std::int32_t stream, std::size_t count) noe
 void http2_client_connection::remove(http2_client_stream& stream) noexcept {
   if (!stream.is_linked()) return;
   stream.unlink();
+  if (stream.is_websocket()) --websocket_count_;
   if (--stream_count_ != 0) return;
   idle_since_ = loop_.now();
   note_deadline(gyre::detail::later(idle_since_, options_.idle_timeout));
@@ -124,6 +132,7 @@ void http2_client_connection::receive(std::span<const std::byte> bytes) {
   ping_deadline_ = steady_time::max();
   if (has_write_failed_) begin_write_limit();
   const bool had_room = has_room();
+  const bool had_settings = session_.has_settings();
   io::input input(bytes);
   while (!input.empty() && !has_ended_) {
     const bool reads_on = session_.receive(input, time);
@@ -133,6 +142,9 @@ void http2_client_connection::receive(std::span<const std::byte> bytes) {
   end_if_over();
   if (has_ended_) return;
   schedule_flush();
+  if (!had_settings && session_.has_settings()) {
+    for (http2_client_stream& each : streams_) each.note_settings();
+  }
   if (!had_room && has_room() && owner_ != nullptr) owner_->on_room();
 }
 

@@ -79,6 +79,10 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   bool is_idle() const noexcept { return stream_count_ == 0; }
   /// Whether another request may use the connection.
   bool has_room() const noexcept;
+  /// Whether a WebSocket may use the connection, which the server must allow. Half of the streams
+  /// are left to requests, because a WebSocket may stay for ever.
+  bool has_room_for_websocket() const noexcept;
+  bool has_websockets() const noexcept { return websocket_count_ != 0; }
   /// Reserves a stream. Requires has_room().
   [[nodiscard]] client_stream_pointer open_stream();
   /// Called when the owner releases the connection: the owner is not called any more.
@@ -99,6 +103,8 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   void credit(std::int32_t stream, std::size_t count) noexcept;
   /// Called when the session has taken bytes of a stream.
   void note_taken() noexcept { has_taken_ = true; }
+  /// Called when a stream becomes a WebSocket.
+  void note_websocket() noexcept { ++websocket_count_; }
   /// Takes a stream out, which then counts no more. Idempotent.
   void remove(http2_client_stream& stream) noexcept;
   /// Called when a stream was closed or released.
@@ -140,6 +146,7 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   void handle_events();
   void handle(const http2_event& event);
   void wake_senders() noexcept;
+  std::size_t max_streams() const noexcept;
   void end_if_over() noexcept;
   void end(const std::exception_ptr& error) noexcept;
   void fail(std::error_code error, const char* reason) noexcept;
@@ -155,6 +162,7 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   http2_session session_;
   intrusive_list<http2_client_stream> streams_;
   std::size_t stream_count_ = 0;
+  std::size_t websocket_count_ = 0;
   header_block scratch_head_;
   io::buffer output_{{.prepend = 0}};
   flush_timer flush_timer_;

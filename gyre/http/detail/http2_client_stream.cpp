@@ -81,6 +81,17 @@ void http2_client_stream::mark_closed() noexcept {
 
 // --- Sending ---
 
+task<bool> http2_client_stream::allows_websocket(const request_clock& clock, steady_time expiry) {
+  constexpr const char* phase = "waiting for SETTINGS";
+  while (!connection_.session().has_settings()) {
+    if (is_closed_) fail_closed(clock, phase);
+    receivable_.reset();
+    auto waiting = clock.wait(receivable_.wait(), expiry, phase);
+    co_await std::move(waiting);
+  }
+  co_return connection_.session().allows_websockets();
+}
+
 task<> http2_client_stream::send_head(message outgoing, const request_clock& clock,
                                       std::chrono::nanoseconds /*limit*/) {
   if (is_closed_) fail_closed(clock, sending_frames);
@@ -99,6 +110,10 @@ task<> http2_client_stream::send_head(message outgoing, const request_clock& clo
     has_more_output_ = false;
   } else if (!has_body) {
     has_more_output_ = false;
+  }
+  if (!outgoing.route.connect_protocol.empty()) {
+    is_websocket_ = true;
+    connection_.note_websocket();
   }
   id_ = connection_.session().request(head, has_body ? this : nullptr, this);
   connection_.schedule_flush();
@@ -257,7 +272,10 @@ void http2_client_stream::release() noexcept {
     is_abandoned_ = true;
     // After a complete exchange the session closes the stream once END_STREAM is sent.
     const bool is_complete = has_end_ && !has_more_output_ && rest_.empty();
-    if (!is_complete) {
+    if (is_websocket_ && has_end_ && rest_.empty()) {
+      has_more_output_ = false;
+      connection->session().resume(id_);
+    } else if (!is_complete) {
       rest_ = {};
       has_more_output_ = true;
       connection->session().reset(id_, http2_error::cancel);

@@ -11,7 +11,9 @@
 // | abandoned | the session closes the stream, or the connection ends | destroyed |
 // | reserved, closed | the exchange releases the stream | destroyed |
 //
-// A stream counts against the limits of the connection until it is closed.
+// A stream counts against the limits of the connection until it is closed. After an extended
+// CONNECT the two bodies are the bytes of a WebSocket; when such a stream is released, and the
+// server has ended its side, END_STREAM replaces RST_STREAM.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -50,7 +52,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   http2_client_stream& operator=(const http2_client_stream&) = delete;
   ~http2_client_stream() = default;
 
-  // The connection calls the members from here to wake_sender().
+  // The connection calls the members from here to is_websocket().
   /// Whether the exchange has released the stream.
   bool is_abandoned() const noexcept { return is_abandoned_; }
   void note_sent() noexcept { is_sent_ = true; }
@@ -67,8 +69,13 @@ class http2_client_stream final : public gyre::detail::slab_object,
   void lose(const std::exception_ptr& error) noexcept;
   /// Wakes the coroutine that sends, if the session has taken bytes.
   void wake_sender() noexcept;
+  /// Wakes the coroutine that waits for the server's SETTINGS.
+  void note_settings() noexcept { receivable_.set(); }
+  /// Whether the stream carries a WebSocket, after an extended CONNECT.
+  bool is_websocket() const noexcept { return is_websocket_; }
 
   bool is_reused() const noexcept override { return is_reused_; }
+  task<bool> allows_websocket(const request_clock& clock, steady_time expiry) override;
   task<> send_head(message outgoing, const request_clock& clock,
                    std::chrono::nanoseconds limit) override;
   task<> send_body(message_writer& framing, std::span<const std::byte> bytes,
@@ -101,6 +108,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   bool is_closed_ = false;
   bool is_abandoned_ = false;
   bool is_sent_ = false;  // whether the head of the request has become a frame
+  bool is_websocket_ = false;
 
   // The members from here to has_send_failed_ belong to the request.
   std::string short_body_;

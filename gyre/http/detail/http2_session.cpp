@@ -214,7 +214,8 @@ struct http2_session::callbacks {
     http2_session& session = self(user);
     return guard([&] {
       if (frame->hd.type == NGHTTP2_SETTINGS) {
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) session.has_acknowledged_ = true;
+        const bool is_acknowledgement = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
+        (is_acknowledgement ? session.has_acknowledged_ : session.has_settings_) = true;
         return 0;
       }
       const bool is_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
@@ -637,6 +638,11 @@ bool http2_session::may_request() const noexcept {
 
 std::uint32_t http2_session::max_requests() const noexcept {
   return nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+bool http2_session::allows_websockets() const noexcept {
+  return nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) ==
+         1;
 }
 
 void http2_session::ping() {

@@ -180,6 +180,10 @@ class http2_session {
   bool may_request() const noexcept;
   /// Returns the maximum of streams that the server allows at a time.
   std::uint32_t max_requests() const noexcept;
+  /// Whether the server's SETTINGS have come.
+  bool has_settings() const noexcept { return has_settings_; }
+  /// Whether the server's SETTINGS allow an extended CONNECT (RFC 8441).
+  bool allows_websockets() const noexcept;
   /// Sends a PING, for which the peer must send one back.
   void ping();
   /// Sends an interim response.
@@ -295,6 +299,7 @@ class http2_session {
   bool head_is_refused_ = false;
   bool is_of_peer_ = true;  // whether memory that is allocated now is of the peer
   bool has_acknowledged_ = false;
+  bool has_settings_ = false;
   bool has_failed_ = false;      // nghttp2 cannot continue, because memory is missing
   bool has_last_words_ = false;  // whether GOAWAY was sent after has_failed_
 };

@@ -97,7 +97,12 @@ void add_request_head(const client_request& request, const request_route& route,
   const auto add = [&head](std::string_view name, std::string_view value) {
     head.add_lowered(name, value);
   };
-  head.add(":method", request.method_text());
+  if (route.connect_protocol.empty()) {
+    head.add(":method", request.method_text());
+  } else {
+    head.add(":method", "CONNECT");
+    head.add(":protocol", route.connect_protocol);
+  }
   head.add(":scheme", target.scheme());
   head.add(":authority", authority_of(request));
   head.add(":path", target.target());

@@ -18,6 +18,8 @@ struct request_route {
   std::string proxy_authorization = {};  ///< the value of the field; empty: no field
   std::string cookies = {};        ///< the value of Cookie from the client's jar; empty: no field
   bool accept_compressed = false;  ///< whether to send Accept-Encoding
+  /// In HTTP/2, the protocol of an extended CONNECT (RFC 8441); empty: the request's own method.
+  std::string_view connect_protocol = {};
 };
 
 /// Returns the head with its empty line. `body`: the framing, after begin_request().
