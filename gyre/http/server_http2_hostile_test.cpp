@@ -70,6 +70,10 @@ class Http2Hostile : public http2_server_fixture {
       co_await gyre::sleep_for(1h);
       co_return status::ok;
     });
+    on->get("/last", [this](request&) {
+      ++last_requests;
+      return status::ok;
+    });
     on->post("/whole", [](request&) { return status::ok; });
     on->post("/pieces",
              [](request&) -> task<response> {
@@ -79,6 +83,8 @@ class Http2Hostile : public http2_server_fixture {
              {.streamed_body = true});
     on->start();
   }
+  int last_requests = 0;  // of the path /last
+
   std::size_t memory() { return on->metrics().http2.memory; }
   /// Connects, and lets the connection become idle.
   http2_client& connect_idle() {
@@ -237,6 +243,53 @@ TEST_F(Http2Hostile, FiveHundredConnectionsHoldLittle) {
   honest.send(request_frame(1, "GET", "/medium"));
   wait_for(honest, "DATA 1 end");
   EXPECT_EQ(honest.bodies[1].size(), 32'000u);
+}
+
+// --- Turns of the loop ---
+
+TEST_F(Http2Hostile, OthersHaveTheirTurnBeforeABurstIsHandled) {
+  // Requests, fields of which each is a byte, and frames that cost more than they carry.
+  const std::string cookies = block_of(request_fields("GET", "/slow")) + std::string(4000, '\xa0');
+  std::string resets;
+  for (std::uint32_t stream = 1; stream < 300; stream += 2) {
+    resets += request_frame(stream, "GET", "/slow") + frame(reset_frame, 0, stream, big_endian(8));
+  }
+  std::string settings;
+  for (int i = 0; i < 900; ++i) settings += setting(initial_window, 65'535);
+  std::string requests;
+  for (std::uint32_t stream = 1; stream < 180; stream += 2) {
+    requests += request_frame(stream, "GET", "/slow");
+  }
+  const std::vector<std::string> bursts{requests, resets, settings,
+                                        frame(headers_frame, end_stream | end_headers, 1, cookies)};
+  for (const std::string& burst : bursts) {
+    const http2_client& hostile = connect_idle();
+    http2_client& honest = connect_idle();
+    hostile.send(burst + request_frame(1001, "GET", "/last"));
+    honest.send(request_frame(1, "GET", "/medium"));
+    while (honest.frames.find("HEADERS 1 ") == std::string::npos && !honest.socket.ended) {
+      virtual_time.loop.poll();
+      receive(honest);
+    }
+    EXPECT_EQ(last_requests, 0);
+    virtual_time.turn_until([this] { return last_requests == 1; });
+    last_requests = 0;
+  }
+}
+
+TEST_F(Http2Hostile, AConnectionThatIsUsedGetsItsRequestsHandledTogether) {
+  http2_client& used = connect_idle();
+  for (std::uint32_t stream = 1; stream < 120; stream += 2) {
+    used.send(request_frame(stream, "GET", "/none"));
+    wait_for(used, "HEADERS " + std::to_string(stream) + ' ');
+  }
+  std::string bytes;
+  for (std::uint32_t stream = 121; stream < 321; stream += 2) {
+    bytes += request_frame(stream, "GET", "/slow");
+  }
+  used.send(bytes);
+  virtual_time.turn_until([this] { return on->metrics().active != 0; });
+  EXPECT_EQ(on->metrics().active, 100u);
 }
 
 TEST_F(Http2Hostile, TheMemoryIsFreeAfterwards) {

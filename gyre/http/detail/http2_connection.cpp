@@ -12,6 +12,12 @@
 namespace gyre::http::detail {
 namespace {
 
+// The work of a client's frames, in bytes of http2_session::take_work(), after which other
+// connections have their turn: first, for each response that was sent to its end, and at most. So a
+// new connection causes little in a turn, and one that is used gets its requests handled together.
+constexpr std::size_t first_work_in_a_row = std::size_t{8} << 10;
+constexpr std::size_t work_per_response = std::size_t{4} << 10;
+constexpr std::size_t max_work_in_a_row = std::size_t{512} << 10;
 // After this many sent bytes other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
 // While the connections of the server hold much, less of each connection's output is buffered.
@@ -41,6 +47,8 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
       detached_(std::make_shared<detached_handlers>()),
       life_(std::make_shared<const char>()),
       session_(core_->options.http2, core_->head_limits),
+      max_work_(first_work_in_a_row),
+      next_turn_(*this),
       idle_since_(shard.loop().recent_time()) {
   shard_.counts.http2_connections.add(1);
   const duration limit = core_->options.timeouts.idle;
@@ -53,6 +61,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
 http2_connection::~http2_connection() {
   is_closing_ = true;
   cancel(shard_.loop());
+  if (next_turn_.linked()) shard_.loop().cancel_timer(next_turn_);
   detach_all();
   while (!streams_.empty()) remove(streams_.front());
   // relaxed: the count guards no data.
@@ -78,19 +87,21 @@ void http2_connection::on_message(io::input& input) {
   is_in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
   const std::size_t before = shard_.counts.requests.get();
+  std::size_t work = 0;
   while (!input.empty() && !is_closing_) {
     // A client that does not take what it causes must wait, so that little of it is queued.
     if (tcp_.pending_output() >= max_pending()) {
       if (!std::exchange(has_paused_, true)) tcp_.pause_reading();
       break;
     }
-    if (shard_.counts.requests.get() - before >= core_->options.limits.pipelined) {
-      tcp_.pause_reading();
-      tcp_.resume_reading();  // the loop delivers the rest of the input in its next turn
+    if (work >= max_work_ ||
+        shard_.counts.requests.get() - before >= core_->options.limits.pipelined) {
+      yield_turn();
       break;
     }
     const bool reads_on = session_.receive(input, shard_.turn_begun);
     handle_events();
+    work += session_.take_work();
     if (!reads_on) break;
   }
   if (is_closing_) input.consume_all();
@@ -103,6 +114,15 @@ void http2_connection::on_message(io::input& input) {
     if (limit.count() != 0) note_deadline(gyre::detail::later(head_begun_, limit));
   }
   flush();
+}
+
+// Lets the loop serve its other descriptors before the rest of the input. A task would not do: a
+// batch of tasks also runs those that its tasks post.
+void http2_connection::yield_turn() {
+  tcp_.pause_reading();
+  if (!next_turn_.linked()) {
+    shard_.loop().start_timer(next_turn_, shard_.loop().deadline_after(duration::zero()));
+  }
 }
 
 void http2_connection::handle_events() {
@@ -127,6 +147,9 @@ void http2_connection::handle(const http2_event& event) {
       return;
     case http2_event::kind::closed:
       if (stream == nullptr) return;
+      if (event.error == http2_error::none) {
+        max_work_ = std::min(max_work_ + work_per_response, max_work_in_a_row);
+      }
       stream->close();
       return remove(*stream);
     case http2_event::kind::response:
@@ -332,7 +355,7 @@ void http2_connection::send_frames() {
     if (tcp_.pending_output() >= most_pending) {
       return note_unblocked_streams();  // update_memory() asks for a call
     }
-    if (std::exchange(has_paused_, false)) tcp_.resume_reading();
+    if (std::exchange(has_paused_, false) && !next_turn_.linked()) tcp_.resume_reading();
     if (sent >= max_sent_in_a_row) break;
     if (shard_.output_owner != nullptr) shard_.output_owner->flush();
     io::buffer& output = shard_.output;

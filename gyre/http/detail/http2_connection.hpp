@@ -5,6 +5,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
+#include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/detail/posted_flush.hpp>
 #include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/deadline_timer.hpp>
@@ -89,6 +90,20 @@ class http2_connection final : public gyre::detail::slab_object,
   void note_deadline(steady_time deadline) noexcept;
 
  private:
+  // A timer that continues to read in the loop's next turn.
+  class turn_timer final : public timer_operation {
+   public:
+    explicit turn_timer(http2_connection& connection) noexcept
+        : timer_operation([](timer_operation& timer) {
+            static_cast<turn_timer&>(timer).connection_.tcp_.resume_reading();
+          }),
+          connection_(connection) {}
+
+   private:
+    http2_connection& connection_;
+  };
+
+  void yield_turn();
   void handle_events();
   void handle(const http2_event& event);
   void begin_request(const http2_event& event);
@@ -131,6 +146,8 @@ class http2_connection final : public gyre::detail::slab_object,
   const std::shared_ptr<const char> life_;  // owned by the connection alone
   gyre::detail::posted_flush posted_flush_;
   http2_session session_;
+  std::size_t max_work_;  // in a turn
+  turn_timer next_turn_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;
   std::size_t waiting_output_ = 0;   // bytes of responses that wait

@@ -28,6 +28,11 @@ constexpr std::size_t max_excess = 4;
 // Frames without content that a client may send for each request, and for each DATA frame.
 constexpr std::uint32_t frames_per_request = 8;
 constexpr std::uint32_t frames_per_data = 3;
+// A server reads a head in parts of this size, because a byte of it may stand for a whole field.
+constexpr std::size_t max_part_of_head = 256;
+// The work of a frame, in bytes of fields: of HEADERS and RST_STREAM, and of others without a body.
+constexpr std::size_t work_of_stream = 1024;
+constexpr std::size_t work_of_frame = 256;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -189,7 +194,9 @@ struct http2_session::callbacks {
                        std::size_t value_size, std::uint8_t /*flags*/, void* user) noexcept {
     http2_session& session = self(user);
     return guard([&] {
-      session.head_cost_ += name_size + value_size + header_block::cost_of_field;
+      const std::size_t cost = name_size + value_size + header_block::cost_of_field;
+      session.head_cost_ += cost;
+      session.work_ += cost;
       const std::size_t max_cost = session.limits_.fields + session.limits_.start_line;
       if (session.head_cost_ > max_cost ||
           session.head_.size() == session.limits_.field_count + pseudo_fields) {
@@ -478,7 +485,9 @@ bool http2_session::receive(io::input& input, steady_time time) {
     }
   }
   if (abuse_ == http2_abuse::none) {
-    const std::size_t rest = std::min(rest_of_frame_, input.size() - size);
+    const bool is_part = frame_is_head_ && !is_client();
+    const std::size_t max_rest = is_part ? max_part_of_head : input.size();
+    const std::size_t rest = std::min({rest_of_frame_, input.size() - size, max_rest});
     rest_of_frame_ -= rest;
     const std::span<const std::byte> piece = input.take(size + rest);
     if (dependency_bytes_ != 0) read_dependency(piece.subspan(size));
@@ -534,6 +543,9 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   dependency_bytes_ = type == NGHTTP2_PRIORITY && rest_of_frame_ == 5 ? 4 : 0;
   frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
   if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
+  const bool concerns_stream = type == NGHTTP2_HEADERS || type == NGHTTP2_RST_STREAM;
+  const bool has_data = type == NGHTTP2_DATA && rest_of_frame_ != 0;
+  if (!has_data) work_ += concerns_stream ? work_of_stream : work_of_frame;
   switch (type) {
     case NGHTTP2_HEADERS:
       continuations_ = 0;

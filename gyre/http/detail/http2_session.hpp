@@ -153,8 +153,9 @@ class http2_session {
   http2_session& operator=(const http2_session&) = delete;
   ~http2_session();
 
-  /// Consumes up to the end of a frame. Handle all events afterwards, before the input's bytes are
-  /// gone. Returns false if the session reads no more input; see is_over().
+  /// Consumes up to the end of a frame, or a part of a long head. Handle all events afterwards,
+  /// before the input's bytes are gone. Returns false if the session reads no more input; see
+  /// is_over().
   bool receive(io::input& input, steady_time time);
   [[nodiscard]] std::optional<http2_event> next_event();
   /// Returns the fields of the last `request`, `refused` or `end`, until next_event() has returned
@@ -162,6 +163,9 @@ class http2_session {
   const header_block& head() const noexcept { return head_; }
   /// Moves the fields of head() out, which has none until the next head has come.
   header_block take_head() noexcept;
+  /// Returns the work that the peer's frames have caused since the last call, in bytes: those of
+  /// fields once they are decoded, and a number for each frame that is no DATA.
+  [[nodiscard]] std::size_t take_work() noexcept { return std::exchange(work_, 0); }
   /// Whether a head has come in part.
   bool awaits_rest_of_head() const noexcept {
     return block_is_open_ || (rest_of_frame_ != 0 && frame_is_head_);
@@ -268,6 +272,7 @@ class http2_session {
   std::size_t peer_memory_ = 0;  // the part of memory_ that the peer has caused
   header_block head_;
   std::size_t head_cost_ = 0;
+  std::size_t work_ = 0;
   std::vector<http2_event> events_;
   std::size_t next_event_ = 0;
   std::vector<std::int32_t> ended_early_;  // responded to before the request's end
