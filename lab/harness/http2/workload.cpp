@@ -8,6 +8,8 @@
 #include <lab/harness/timing.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -64,6 +66,29 @@ void measure_memory(network::server_process& server, const harness_options& harn
   if (!clients.mistake().empty()) result.fail(clients.mistake());
 }
 
+// Runs the load, and checks that all was answered.
+template <class Load>
+network::load_costs measure_load(Load& clients, network::server_process& server,
+                                 const cell_parameters& cell, const harness_options& harness,
+                                 report& result) {
+  const std::chrono::milliseconds duration{cell.duration_ms};
+  clients.run(clock::now() + duration / 4);
+  network::load_costs costs = network::measure(clients, server, duration, harness);
+  clients.finish();
+  if (!clients.mistake().empty()) result.fail(clients.mistake());
+  result.check("responses", clients.answered(), clients.requested());
+  result.check("wrong_responses", clients.wrong(), 0);
+  if (costs.answered == 0) result.fail("no response in the measured time");
+  return costs;
+}
+
+void report_costs(const network::load_costs& costs, std::uint64_t answered,
+                  const harness_options& harness, report& result) {
+  result.metric("requests_per_second", static_cast<double>(costs.answered) / costs.seconds);
+  costs.report_per("request", harness, result);
+  result.units("request", answered);
+}
+
 }  // namespace
 
 void describe_cell(cell_parameters& cell, arguments& options) {
@@ -86,23 +111,33 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
   pin_thread(cpus.client);
   http::await_listening(server.port());
 
-  const std::chrono::milliseconds duration{cell.duration_ms};
   load clients(plan_of(cell, server.port(), harness.sabotage));
-  clients.run(clock::now() + duration / 4);
-  const network::load_costs costs = network::measure(clients, server, duration, harness);
-  clients.finish();
-  if (!clients.mistake().empty()) result.fail(clients.mistake());
-  result.check("responses", clients.answered(), clients.requested());
-  result.check("wrong_responses", clients.wrong(), 0);
-  if (costs.answered == 0) result.fail("no response in the measured time");
+  const network::load_costs costs = measure_load(clients, server, cell, harness, result);
   if (!result.ok()) return;
   // Afterwards, as closing so many streams takes the server's time; and while the connections of
   // the load are open, so that the server cannot use their memory again.
   if (!has_bodies()) measure_memory(server, harness, holds_streams, result);
 
-  result.metric("requests_per_second", static_cast<double>(costs.answered) / costs.seconds);
-  costs.report_per("request", harness, result);
-  result.units("request", clients.answered());
+  report_costs(costs, clients.answered(), harness, result);
+}
+
+void run_http1_client(const cell_parameters& cell, const harness_options& harness, report& result) {
+  const network::side_cpus cpus = network::split_cpus(harness.pin);
+  http::load_plan plan;
+  plan.connections = std::size_t{cell.connections} * cell.in_flight;
+  plan.target = "/plain";
+  plan.body = http::hello;
+  plan.sabotage = harness.sabotage;
+  network::raise_descriptor_limit(plan.connections + network::spare_descriptors);
+  network::server_process server({}, cpus.server);
+  server.await_serving();
+  pin_thread(cpus.client);
+  http::await_listening(server.port());
+
+  plan.port = server.port();
+  http::load clients(plan);
+  const network::load_costs costs = measure_load(clients, server, cell, harness, result);
+  if (result.ok()) report_costs(costs, clients.answered(), harness, result);
 }
 
 }  // namespace lab::http2

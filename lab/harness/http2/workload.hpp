@@ -46,6 +46,10 @@ void describe_cell(cell_parameters& cell, arguments& options);
 void run_client(const cell_parameters& cell, const harness_options& harness, bool holds_streams,
                 report& result);
 
+/// The same for a contender that is asked by HTTP/1.1: it has a connection for each stream that
+/// others have, with one request in flight, as clients of HTTP/1.1 do not pipeline.
+void run_http1_client(const cell_parameters& cell, const harness_options& harness, report& result);
+
 /// A contender that serves the paths on `listener`, a non-blocking socket, on the calling thread,
 /// and never returns.
 template <class Contender>
@@ -61,7 +65,8 @@ concept other_program = requires(std::uint16_t port, const http::site& site) {
 
 /// A contender: one of the two, with one thread that serves. One that does not run on every machine
 /// also has a static probe(), which throws cannot_run. One that answers an upload before it has
-/// read it has `static constexpr bool answers_early = true`.
+/// read it has `static constexpr bool answers_early = true`; one that is asked by HTTP/1.1 has
+/// `speaks_http1`.
 template <class Contender>
 concept http2_contender = adopts_listener<Contender> || other_program<Contender>;
 
@@ -90,8 +95,12 @@ struct workload {
 
   template <http2_contender Contender>
   static void run(const parameters& cell, const harness_options& harness, report& result) {
-    constexpr bool holds_streams = !requires { Contender::answers_early; };
-    run_client(cell, harness, holds_streams, result);
+    if constexpr (requires { Contender::speaks_http1; }) {
+      run_http1_client(cell, harness, result);
+    } else {
+      constexpr bool holds_streams = !requires { Contender::answers_early; };
+      run_client(cell, harness, holds_streams, result);
+    }
   }
 };
 
