@@ -31,10 +31,10 @@ TEST_F(WorkerTrace, NamesTheKindOfAJobThatTakesLong) {
       co_await gyre::sleep_for(20ms);
       co_return "done";
     });
-    co_await test.jobs.submit(test.db, "resize", "a");
-    co_await with_worker(worker, [&]() -> task<> {
-      co_await test.wait_until("select count(*) = 1 from work.job where state = 'finished'");
-    });
+    const work::submitted_job made =
+        co_await test.jobs.submit(test.db, "resize", "a", {.key = "k"});
+    co_await with_worker(
+        worker, [&]() -> task<> { EXPECT_EQ(co_await test.jobs.result(made.id), "done"); });
   }(*this));
   EXPECT_THAT(gyre::trace::dump_text({.slow = 15ms}), HasSubstr("job resize: "));
   EXPECT_THAT(gyre::trace::dump_json(), HasSubstr("\"job\":1"));
