@@ -337,9 +337,9 @@ class HttpWebsocketHttp2Frames : public http2_client_fixture {
 
   running_task& run(task<> work) { return tasks_.emplace_back(virtual_time.loop, std::move(work)); }
   using http2_client_fixture::finish;
-  running_task& finish(running_task& running) {
-    virtual_time.turn_until([&] { return running.done(); });
-    return running;
+  running_task& finish(running_task& work) {
+    virtual_time.turn_until([&] { return work.done(); });
+    return work;
   }
   /// Begins to open a socket.
   running_task& connect(websocket_http2 use = websocket_http2::always) {
