@@ -4,36 +4,48 @@
 #include <gyre/base/detail/fork_handlers.hpp>
 #include <gyre/trace/detail/intern_peer_name.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 #include <unordered_set>
-#include <utility>
 
 namespace gyre::trace {
 namespace detail {
+
+/// Lets a text be looked up without a std::string.
+struct text_hash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>()(text);
+  }
+};
 
 /// The texts of intern().
 struct interned_texts {
   static constexpr std::size_t entry_bytes = 64;
 
-  // Returns the label of `text`, unless all texts together would exceed `max_bytes`.
+  // Returns the label of `text`, unless all texts together would exceed `max_bytes`. Allocates
+  // nothing for a text that is stored.
   label find_or_add(std::string_view text, std::size_t max_bytes) noexcept;
 
   std::mutex mutex;
-  std::unordered_set<std::string> texts;  // a node keeps its address
+  std::unordered_set<std::string, text_hash, std::equal_to<>> texts;  // a node keeps its address
   std::size_t bytes = 0;
 };
 
 label interned_texts::find_or_add(std::string_view text, std::size_t max_bytes) noexcept {
   try {
-    std::string key(text);
     const std::lock_guard lock(mutex);
-    const auto existing = texts.find(key);
+    const auto existing = texts.find(text);
     if (existing != texts.end()) return label(existing->c_str());
     const std::size_t added_bytes = text.size() + entry_bytes;
     if (added_bytes > max_bytes || bytes > max_bytes - added_bytes) return "(too many names)";
-    const char* const stored_text = texts.insert(std::move(key)).first->c_str();
+    const char* const stored_text = texts.emplace(text).first->c_str();
     bytes += added_bytes;
     return label(stored_text);
   } catch (const std::bad_alloc&) {
@@ -54,35 +66,46 @@ interned_texts& all_texts() {
   return texts;
 }
 
-// Returns the text with a blank for each sequence of blanks, line ends and control characters, and
-// "..." for what exceeds max_peer_name.
-std::string one_line(std::string_view text) {
-  std::string line;
-  bool is_gap = false;
-  for (const char letter : text) {
-    if (static_cast<unsigned char>(letter) <= ' ') {
-      is_gap = !line.empty();
-      continue;
+// The text with a blank for each sequence of blanks, line ends and control characters, and "..." for
+// what exceeds max_peer_name.
+class one_line {
+ public:
+  explicit one_line(std::string_view text) noexcept {
+    bool is_gap = false;
+    for (const char letter : text) {
+      if (static_cast<unsigned char>(letter) <= ' ') {
+        is_gap = size_ != 0;
+        continue;
+      }
+      if (is_gap) line_[size_++] = ' ';
+      is_gap = false;
+      line_[size_++] = letter;
+      if (size_ > max_peer_name) break;
     }
-    if (is_gap) line += ' ';
-    is_gap = false;
-    line += letter;
-    if (line.size() <= max_peer_name) continue;
-    // Ends before a character of UTF-8, whose further bytes are 10xxxxxx.
-    std::size_t size = max_peer_name;
-    while (size > 0 && (static_cast<unsigned char>(line[size]) & 0xc0U) == 0x80U) --size;
-    line.resize(size);
-    return line += "...";
+    if (size_ > max_peer_name) shorten();
   }
-  return line;
-}
+  std::string_view text() const noexcept { return {line_.data(), size_}; }
+
+ private:
+  static constexpr std::string_view ending = "...";
+
+  void shorten() noexcept {
+    size_ = max_peer_name;
+    // Ends before a character of UTF-8, whose further bytes are 10xxxxxx.
+    while (size_ > 0 && (static_cast<unsigned char>(line_[size_]) & 0xc0U) == 0x80U) --size_;
+    std::ranges::copy(ending, line_.data() + size_);
+    size_ += ending.size();
+  }
+
+  // A blank and a letter may follow the longest line.
+  std::array<char, max_peer_name + ending.size()> line_;  // NOLINT(*-member-init): see size_
+  std::size_t size_ = 0;
+};
 
 }  // namespace
 
-label intern_peer_name(std::string_view text) noexcept try {
-  return all_texts().find_or_add(one_line(text), max_interned_bytes / 2);
-} catch (const std::bad_alloc&) {
-  return "(no memory)";
+label intern_peer_name(std::string_view text) noexcept {
+  return all_texts().find_or_add(one_line(text).text(), max_interned_bytes / 2);
 }
 
 }  // namespace detail
