@@ -354,10 +354,11 @@ std::size_t event_loop::run_timers() {
   const bool records_each = measured_timers_.records_each();
   duration lateness{};
   const auto fire = [&](detail::timer_node& timer) {
-    // A deadline before the clock's epoch means "at once", and the difference might overflow.
+    // A deadline before the clock's epoch means "at once", and the difference might overflow. A
+    // timer that was due when it was started fires even if the present time was not read since.
     const steady_time due_at = timer.deadline();
     if (due_at >= steady_time{}) {
-      const duration late_by = due_until - due_at;
+      const duration late_by = std::max(due_until, due_at) - due_at;
       timer_lateness_.record(late_by);
       lateness = std::max(lateness, late_by);
     }
