@@ -4,12 +4,14 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/http/client.hpp>
+#include <gyre/http/inspect_at.hpp>
 #include <gyre/http/inspector.hpp>
 #include <gyre/http/metrics_handler.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/trace_propagation.hpp>
 #include <gyre/metrics/registry.hpp>
 #include <gyre/pool/thread_pool.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <tests/header_examples/support.hpp>
 
 #include <gtest/gtest.h>

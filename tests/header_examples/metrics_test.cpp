@@ -11,6 +11,7 @@
 #include <gyre/http/trace_propagation.hpp>
 #include <gyre/metrics/registry.hpp>
 #include <gyre/pool/thread_pool.hpp>
+#include <gyre/runtime/runtime.hpp>
 #include <tests/header_examples/support.hpp>
 
 #include <gtest/gtest.h>
