@@ -66,8 +66,8 @@ interned_texts& all_texts() {
   return texts;
 }
 
-// The text with a blank for each sequence of blanks, line ends and control characters, and "..." for
-// what exceeds max_peer_name.
+// The text with a blank for each sequence of blanks, line ends and control characters, and "..."
+// for what exceeds max_peer_name.
 class one_line {
  public:
   explicit one_line(std::string_view text) noexcept {

@@ -663,8 +663,8 @@ TEST_F(Worker, JobOfATransactionThatCheckedTheTokenIsNotTakenOver) {
 TEST_F(Worker, AHangingTransactionIsEndedAfterTheLease) {
   run([](Worker& test) -> task<> {
     gyre::manual_reset_event never;
-    // On a slow machine the lease of the first run may end before it begins, so that another attempt
-    // ends first, or meanwhile, which stops the run.
+    // On a slow machine the lease of the first run may end before it begins, so that another
+    // attempt ends first, or meanwhile, which stops the run.
     bool has_begun = false;
     bool has_first_failed = false;
     worker worker(test.db, {.lease = 1s});
