@@ -30,6 +30,12 @@ using gyre::http::websocket_connection;
 using gyre::http::websocket_message;
 using gyre::testing::bytes_held;
 
+// A library that is compiled without optimisation has larger coroutine frames.
+#ifdef NDEBUG
+constexpr std::int64_t frame_factor = 1;
+#else
+constexpr std::int64_t frame_factor = 2;
+#endif
 constexpr std::size_t warm_up = 100;
 constexpr std::size_t measured = 400;
 
@@ -130,13 +136,13 @@ class HttpWebsocketMemory : public testing::Test {
 TEST_F(HttpWebsocketMemory, AnIdleSocketOfACoroutineHoldsLittleAboveTcp) {
   const std::int64_t of_tcp = held_by_tcp();
   const std::int64_t of_websocket = held_by_websocket("/coroutine", 16);
-  EXPECT_LE(of_websocket - of_tcp, 3000);
+  EXPECT_LE(of_websocket - of_tcp, 3000 * frame_factor);
   RecordProperty("bytes", static_cast<int>(of_websocket - of_tcp));
 }
 
 TEST_F(HttpWebsocketMemory, AnIdleSocketOfCallbacksHoldsLittleAboveTcp) {
   const std::int64_t of_tcp = held_by_tcp();
-  EXPECT_LE(held_by_websocket("/callbacks", 16) - of_tcp, 5500);
+  EXPECT_LE(held_by_websocket("/callbacks", 16) - of_tcp, 5500 * frame_factor);
 }
 
 TEST_F(HttpWebsocketMemory, AnIdleSocketHoldsNoMemoryOfItsMessages) {
