@@ -17,6 +17,7 @@ namespace gyre::http {
 
 namespace detail {
 struct encoded_message;
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the class is final
 class websocket_core;
 }  // namespace detail
 

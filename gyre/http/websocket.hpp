@@ -29,6 +29,7 @@ namespace gyre::http {
 class websocket;
 
 namespace detail {
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the class is final
 class websocket_core;
 task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> serve);
 }  // namespace detail
