@@ -21,6 +21,7 @@
 #include <gyre/http/error.hpp>
 #include <gyre/http/websocket_connection.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/io/received.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
@@ -48,31 +49,48 @@ constexpr const char* function_name = "http::connect_websocket";
 constexpr const char* opening = "opening a WebSocket";
 constexpr unsigned switching_protocols = 101;
 
-// Ends a transport's wait for input, for websocket_transport::interrupt().
-class wait_interruption {
+// A transport whose wait is a coroutine, which receives bytes once.
+template <class Bytes>
+class client_transport : public detail::websocket_transport {
  public:
-  // Returns the stop token of the next wait.
-  inplace_stop_token begin_wait() {
-    if (!source_ || source_->stop_requested()) source_.emplace();
-    return source_->get_token();
+  bool has_ended() const override {
+    if (error_) std::rethrow_exception(error_);
+    return has_ended_;
   }
-  void request() noexcept {
-    if (source_) source_->request_stop();
-  }
-  // Whether request() has ended the wait, whose error this is.
-  bool has_ended_wait(const std::exception_ptr& error) const noexcept {
-    return source_->stop_requested() && gyre::detail::is_cancelled(error);
+  std::optional<task<>> begin_wait(detail::input_receiver& /*receiver*/) override { return read(); }
+  void end_wait() noexcept override {}
+  void interrupt() noexcept override {
+    if (interruption_) interruption_->request_stop();
   }
 
  private:
-  std::optional<inplace_stop_source> source_;
+  // Receives the next bytes; none at the end.
+  virtual task<Bytes> receive() = 0;
+  // Adds received bytes to input().
+  virtual void keep(const Bytes& bytes) = 0;
+
+  task<> read() {
+    if (!interruption_ || interruption_->stop_requested()) interruption_.emplace();
+    auto receiving = as_result(stop_when(receive(), interruption_->get_token()));
+    auto bytes = co_await std::move(receiving);
+    if (bytes) {
+      keep(*bytes);
+      has_ended_ = bytes->empty();
+    } else if (!interruption_->stop_requested() || !gyre::detail::is_cancelled(bytes.error())) {
+      error_ = bytes.error();
+    }
+  }
+
+  std::optional<inplace_stop_source> interruption_;
+  std::exception_ptr error_;  // of the connection or the stream
+  bool has_ended_ = false;
 };
 
 // A connection of HTTP/1.1 after the handshake.
-class client_transport final : public detail::websocket_transport {
+class connection_transport final : public client_transport<io::received> {
  public:
-  client_transport(std::unique_ptr<client_connection> connection, event_loop& loop,
-                   duration send_limit)
+  connection_transport(std::unique_ptr<client_connection> connection, event_loop& loop,
+                       duration send_limit)
       : connection_(std::move(connection)),
         clock_(loop, std::chrono::nanoseconds(0), {}),
         send_limit_(send_limit) {}
@@ -82,40 +100,23 @@ class client_transport final : public detail::websocket_transport {
     connection_->input.consume(count);
     if (connection_->input.empty()) connection_->input.clear();
   }
-  bool has_ended() const override {
-    if (error_) std::rethrow_exception(error_);
-    return has_ended_;
-  }
-  std::optional<task<>> begin_wait(detail::input_receiver& /*receiver*/) override { return read(); }
-  void end_wait() noexcept override {}
-  void interrupt() noexcept override { interruption_.request(); }
   std::optional<task<>> send(std::span<const std::byte> bytes) override {
     return connection_->write_all(bytes, clock_, send_limit_, "sending a message");
   }
 
  private:
-  task<> read() {
-    auto receiving = as_result(stop_when(connection_->receive(clock_, steady_time::max(), ""),
-                                         interruption_.begin_wait()));
-    auto bytes = co_await std::move(receiving);
-    if (bytes) {
-      connection_->keep(*bytes);
-      has_ended_ = bytes->empty();
-    } else if (!interruption_.has_ended_wait(bytes.error())) {
-      error_ = bytes.error();
-    }
+  task<io::received> receive() override {
+    return connection_->receive(clock_, steady_time::max(), "");
   }
+  void keep(const io::received& bytes) override { connection_->keep(bytes); }
 
   const std::unique_ptr<client_connection> connection_;
   const request_clock clock_;  // without a total limit
   const duration send_limit_;
-  wait_interruption interruption_;
-  std::exception_ptr error_;  // of the connection
-  bool has_ended_ = false;
 };
 
 // A stream of HTTP/2. A byte that the program has not taken gives no credit to the server.
-class stream_transport final : public detail::websocket_transport {
+class stream_transport final : public client_transport<std::span<const std::byte>> {
  public:
   stream_transport(client_stream_pointer stream, event_loop& loop, const client_options& options)
       : stream_(std::move(stream)),
@@ -155,29 +156,12 @@ class stream_transport final : public detail::websocket_transport {
 
   std::span<const std::byte> input() const noexcept override { return input_; }
   void consume(std::size_t count) noexcept override { input_ = input_.subspan(count); }
-  bool has_ended() const override {
-    if (error_) std::rethrow_exception(error_);
-    return has_ended_;
-  }
-  std::optional<task<>> begin_wait(detail::input_receiver& /*receiver*/) override { return read(); }
-  void end_wait() noexcept override {}
-  void interrupt() noexcept override { interruption_.request(); }
   std::optional<task<>> send(std::span<const std::byte> bytes) override {
     return stream_->send_body(framing_, bytes, clock_, send_limit_);
   }
 
  private:
-  task<> read() {
-    auto receiving = as_result(stop_when(receive(), interruption_.begin_wait()));
-    auto bytes = co_await std::move(receiving);
-    if (bytes) {
-      input_ = *bytes;
-      has_ended_ = bytes->empty();
-    } else if (!interruption_.has_ended_wait(bytes.error())) {
-      error_ = bytes.error();
-    }
-  }
-  task<std::span<const std::byte>> receive() {
+  task<std::span<const std::byte>> receive() override {
     constexpr const char* phase = "receiving a message";
     for (;;) {
       const auto piece = stream_->take_piece(response_);
@@ -189,6 +173,8 @@ class stream_transport final : public detail::websocket_transport {
     }
   }
 
+  void keep(const std::span<const std::byte>& bytes) override { input_ = bytes; }
+
   client_stream_pointer stream_;
   detail::incoming_response response_;
   detail::message_writer framing_;
@@ -196,9 +182,6 @@ class stream_transport final : public detail::websocket_transport {
   const duration send_limit_;
   const duration response_limit_;
   std::span<const std::byte> input_;  // bytes of the stream's last piece
-  wait_interruption interruption_;
-  std::exception_ptr error_;  // of the stream
-  bool has_ended_ = false;
 };
 
 std::string make_key() {
@@ -321,8 +304,8 @@ class client_handshake {
     if (fields.get("Sec-WebSocket-Accept") != detail::accept_key_of(key_)) {
       fail("Sec-WebSocket-Accept does not match the key");
     }
-    co_return std::make_unique<client_transport>(std::move(connection_), core_->loop(),
-                                                 core_->options().timeouts.send);
+    co_return std::make_unique<connection_transport>(std::move(connection_), core_->loop(),
+                                                     core_->options().timeouts.send);
   }
 
   task<> send_request() {
