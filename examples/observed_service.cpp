@@ -66,7 +66,7 @@ int main(int argc, char** argv) try {
   return gyre::runtime::main(
       {.pool = {.record_times = true},
        .inspect = gyre::http::inspect_at(inspected, {},
-                                         [&](gyre::http::inspector& made) { inspector = &made; })},
+                                         [&](gyre::http::inspector& one) { inspector = &one; })},
       [&](gyre::runtime& rt) { return serve(rt, address, *inspector); });
 } catch (const std::exception& error) {  // an address that is none
   std::cerr << error.what() << std::endl;

@@ -51,11 +51,11 @@ class HttpClientHttp2 : public http2_client_fixture {
     return start(client->stream(client_request(method::get, server.url())));
   }
   /// Sends `piece` until the request has ended; fails the test if it never does.
-  running_request& flood(server_end& at, running_request& sending, std::string_view piece) {
+  running_request& flood(server_end& end, running_request& sending, std::string_view piece) {
     std::size_t sent = 0;
     while (!sending.done() && sent < (std::size_t{16} << 20)) {
       const ssize_t count =
-          ::send(at.socket->fd(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+          ::send(end.socket->fd(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count > 0) sent += static_cast<std::size_t>(count);
       if (count > 0 && static_cast<std::size_t>(count) < piece.size()) {
         piece.remove_prefix(static_cast<std::size_t>(count));
@@ -74,16 +74,16 @@ TEST_F(HttpClientHttp2, SendsARequestAndReadsTheResponse) {
   client_request request(method::post, server.url("/a?b=c"));
   request.set("X-Upper", "Value").set("Connection", "close").set_body("text/plain", "hello");
   running_request& sending = send(std::move(request));
-  server_end& at = accept_http2();
-  EXPECT_EQ(wait_for(at, "DATA 1 end"),
+  server_end& end = accept_http2();
+  EXPECT_EQ(wait_for(end, "DATA 1 end"),
             "HEADERS 1 :method: POST;:scheme: http;:authority: " + server.authority() +
                 ";:path: /a?b=c;x-upper: Value;content-type: text/plain;user-agent: gyre;"
                 "accept: */*;accept-encoding: br, zstd, gzip;content-length: 5;\n"
                 "DATA 1 end hello\n");
-  at.send(response_frame(1, "201", 0, {{"set-cookie", "a=1"}, {"content-length", "5"}}) +
-          frame(data_frame, 0, 1, "wor") + frame(data_frame, 0, 1, "ld") +
-          frame(headers_frame, end_stream | end_headers, 1,
-                block_of({{"digest", "x"}, {"content-type", "y"}})));
+  end.send(response_frame(1, "201", 0, {{"set-cookie", "a=1"}, {"content-length", "5"}}) +
+           frame(data_frame, 0, 1, "wor") + frame(data_frame, 0, 1, "ld") +
+           frame(headers_frame, end_stream | end_headers, 1,
+                 block_of({{"digest", "x"}, {"content-type", "y"}})));
   client_response& answer = finish(sending).response();
   EXPECT_EQ(answer.status(), gyre::http::status::created);
   EXPECT_EQ(answer.major_version(), 2U);
@@ -105,10 +105,11 @@ TEST_F(HttpClientHttp2, ConcurrentRequestsShareAConnection) {
   running_request& first = get("/1");
   running_request& second = get("/2");
   running_request& third = get("/3");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 5");
-  at.send(text_response(5, "third") + response_frame(1, "200", 0) + frame(data_frame, 0, 1, "fir") +
-          text_response(3, "second") + frame(data_frame, end_stream, 1, "st"));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 5");
+  end.send(text_response(5, "third") + response_frame(1, "200", 0) +
+           frame(data_frame, 0, 1, "fir") + text_response(3, "second") +
+           frame(data_frame, end_stream, 1, "st"));
   EXPECT_EQ(finish(first).response().body(), "first");
   EXPECT_EQ(finish(second).response().body(), "second");
   EXPECT_EQ(finish(third).response().body(), "third");
@@ -120,17 +121,17 @@ TEST_F(HttpClientHttp2, ResponsesWithoutABodyEndAtTheirHead) {
   running_request& head = send(client_request(method::head, server.url()));
   running_request& empty = get();
   running_request& unmodified = get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 5");
-  at.send(response_frame(1, "200", end_stream, {{"content-length", "5"}}) +
-          response_frame(3, "200", 0, {{"content-length", "0"}}) +
-          frame(data_frame, end_stream, 3) + response_frame(5, "304"));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 5");
+  end.send(response_frame(1, "200", end_stream, {{"content-length", "5"}}) +
+           response_frame(3, "200", 0, {{"content-length", "0"}}) +
+           frame(data_frame, end_stream, 3) + response_frame(5, "304"));
   EXPECT_EQ(finish(head).response().field("content-length"), "5");
   EXPECT_EQ(finish(empty).response().body(), "");
   EXPECT_EQ(finish(unmodified).response().status(), gyre::http::status::not_modified);
   running_request& last = get();
-  EXPECT_THAT(wait_for(at, "HEADERS 7"), Not(HasSubstr("RST_STREAM")));
-  at.send(response_frame(7));
+  EXPECT_THAT(wait_for(end, "HEADERS 7"), Not(HasSubstr("RST_STREAM")));
+  end.send(response_frame(7));
   finish(last);
 }
 
@@ -139,25 +140,25 @@ TEST_F(HttpClientHttp2, RequestsWaitForTheServersLimit) {
   options.connections_per_host = 1;
   options.waiting_per_host = 2;
   make(options);
-  server_end& at = answer_first(setting_entry(3, 1));
+  server_end& end = answer_first(setting_entry(3, 1));
   running_request& first = get("/a");
   running_request& second = get("/b");
   running_request& third = get("/c");
   running_request& refused = get("/d");
   EXPECT_EQ(finish(refused).error(), make_error_code(gyre::io::errc::waiting_limit));
-  EXPECT_THAT(wait_for(at, "HEADERS 3"), Not(HasSubstr("/b")));
+  EXPECT_THAT(wait_for(end, "HEADERS 3"), Not(HasSubstr("/b")));
   settle();
-  receive(at);
-  EXPECT_THAT(at.frames, Not(HasSubstr("/b")));
+  receive(end);
+  EXPECT_THAT(end.frames, Not(HasSubstr("/b")));
   second.request_stop();
   finish(second);
-  at.send(text_response(3, "a"));
+  end.send(text_response(3, "a"));
   EXPECT_EQ(finish(first).response().body(), "a");
-  EXPECT_THAT(wait_for(at, "HEADERS 5"), HasSubstr("/c"));
-  at.send(frame(settings_frame, 0, 0, setting_entry(3, 2)));
+  EXPECT_THAT(wait_for(end, "HEADERS 5"), HasSubstr("/c"));
+  end.send(frame(settings_frame, 0, 0, setting_entry(3, 2)));
   running_request& fourth = get("/e");
-  EXPECT_THAT(wait_for(at, "HEADERS 7"), HasSubstr("/e"));
-  at.send(text_response(7, "e") + text_response(5, "c"));
+  EXPECT_THAT(wait_for(end, "HEADERS 7"), HasSubstr("/e"));
+  end.send(text_response(7, "e") + text_response(5, "c"));
   EXPECT_EQ(finish(third).response().body(), "c");
   EXPECT_EQ(finish(fourth).response().body(), "e");
 }
@@ -210,12 +211,12 @@ TEST_F(HttpClientHttp2, RequestsAboveTheLastStreamOfGoawayAreRepeated) {
 TEST_F(HttpClientHttp2, ARefusedRequestIsRepeatedAndAtLastAnError) {
   make(speaking_http2());
   running_request& sending = post("b");
-  server_end& at = accept_http2();
+  server_end& end = accept_http2();
   for (std::uint32_t stream = 1; stream != 13; stream += 2) {
-    wait_for(at, "DATA " + std::to_string(stream) + " end");
+    wait_for(end, "DATA " + std::to_string(stream) + " end");
     EXPECT_FALSE(sending.done());
-    at.send(reset_stream(stream, 7));
-    settle(at);
+    end.send(reset_stream(stream, 7));
+    settle(end);
     virtual_time.advance(1s);
   }
   EXPECT_EQ(finish(sending).error(), errc::request_refused);
@@ -228,9 +229,9 @@ TEST_F(HttpClientHttp2, AStreamedBodyThatHasBegunIsNotRepeated) {
   client_request request(method::put, server.url());
   request.set_stream("", [](request_body_writer& writer) -> task<> { co_await writer.write("a"); });
   running_request& sending = send(std::move(request));
-  server_end& at = accept_http2();
-  wait_for(at, "DATA 1");
-  at.send(reset_stream(1, 7));
+  server_end& end = accept_http2();
+  wait_for(end, "DATA 1");
+  end.send(reset_stream(1, 7));
   EXPECT_EQ(finish(sending).error(), errc::request_refused);
   EXPECT_EQ(client->metrics().retries, 0U);
 }
@@ -239,12 +240,12 @@ TEST_F(HttpClientHttp2, AResetIsAnErrorOfItsRequestOnly) {
   make(speaking_http2());
   running_request& first = get();
   running_request& other = get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 3");
-  at.send(reset_stream(1, 2));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 3");
+  end.send(reset_stream(1, 2));
   EXPECT_EQ(finish(first).error(), errc::stream_reset);
   EXPECT_THAT(first.message(), HasSubstr("RST_STREAM with INTERNAL_ERROR"));
-  at.send(text_response(3, "other"));
+  end.send(text_response(3, "other"));
   EXPECT_EQ(finish(other).response().body(), "other");
   EXPECT_EQ(client->metrics().retries, 0U);
 }
@@ -252,9 +253,9 @@ TEST_F(HttpClientHttp2, AResetIsAnErrorOfItsRequestOnly) {
 TEST_F(HttpClientHttp2, AServerThatRequiresHttp1GetsIt) {
   make(speaking_http2());
   running_request& sending = get("/old");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(reset_stream(1, 13));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(reset_stream(1, 13));
   peer& plain = accept();
   EXPECT_THAT(receive_head(plain), StartsWith("GET /old HTTP/1.1\r\n"));
   plain.send(ok);
@@ -267,24 +268,24 @@ TEST_F(HttpClientHttp2, AConnectionThatEndsFailsItsRequests) {
   make(speaking_http2());
   running_request& waiting = get("/a");
   running_request& reading = get("/b");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 3");
-  at.send(response_frame(3, "200", 0) + frame(data_frame, 0, 3, "half"));
-  settle(at);
-  at.socket->end_sending();
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 3");
+  end.send(response_frame(3, "200", 0) + frame(data_frame, 0, 3, "half"));
+  settle(end);
+  end.socket->end_sending();
   EXPECT_EQ(finish(waiting).error(), errc::no_response);
   EXPECT_EQ(finish(reading).error(), errc::truncated);
-  EXPECT_TRUE(ends(*at.socket));
+  EXPECT_TRUE(ends(*end.socket));
   EXPECT_EQ(client->metrics().open, 0U);
 }
 
 TEST_F(HttpClientHttp2, AnIdempotentRequestIsRepeatedOnceIfAUsedConnectionEnds) {
   make(speaking_http2());
-  server_end& at = answer_first();
+  server_end& end = answer_first();
   running_request& repeated = get("/a");
   running_request& failed = post("b");
-  wait_for(at, "DATA 5 end");
-  at.socket->reset();
+  wait_for(end, "DATA 5 end");
+  end.socket->reset();
   EXPECT_TRUE(finish(failed).error() == errc::no_response ||
               failed.error() == std::errc::connection_reset);
   server_end& next = accept_http2();
@@ -313,18 +314,18 @@ TEST_F(HttpClientHttp2, AnIdleConnectionIsClosed) {
   client_options options = speaking_http2();
   options.idle_timeout = 20s;
   make(options);
-  server_end& at = answer_first();
+  server_end& end = answer_first();
   virtual_time.advance(19s);
   settle();
   running_request& second = get();
-  wait_for(at, "HEADERS 3");
-  at.send(response_frame(3));
+  wait_for(end, "HEADERS 3");
+  end.send(response_frame(3));
   finish(second);
   virtual_time.advance(19s);
   settle();
   EXPECT_EQ(client->metrics().open, 1U);
   virtual_time.advance(2s);
-  EXPECT_TRUE(ends(*at.socket));
+  EXPECT_TRUE(ends(*end.socket));
   EXPECT_EQ(client->metrics().open, 0U);
 }
 
@@ -348,27 +349,27 @@ TEST_F(HttpClientHttp2, CloseKeepsRequestsInProgressAndRefusesOthers) {
   options.http2.max_streams = 1;
   make(options);
   running_request& going = get("/a");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
   running_request& waiting = get("/b");
   settle();
   client->close();
   EXPECT_EQ(finish(waiting).error(), make_error_code(gyre::io::errc::closed));
   EXPECT_EQ(finish(get("/c")).error(), make_error_code(gyre::io::errc::not_open));
-  at.send(text_response(1, "a"));
+  end.send(text_response(1, "a"));
   EXPECT_EQ(finish(going).response().body(), "a");
-  EXPECT_TRUE(ends(*at.socket));
+  EXPECT_TRUE(ends(*end.socket));
 }
 
 TEST_F(HttpClientHttp2, AStreamedResponseOutlivesTheClient) {
   make(speaking_http2());
   running_request& sending = stream_get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "200", 0) + frame(data_frame, 0, 1, "a"));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "200", 0) + frame(data_frame, 0, 1, "a"));
   std::optional<client_response> answer(std::move(finish(sending).response()));
   client.reset();
-  at.send(frame(data_frame, end_stream, 1, "b"));
+  end.send(frame(data_frame, end_stream, 1, "b"));
   std::string text;
   running_request& reading = start([](client_response& response, std::string& into) {
     return [](client_response& source, std::string& target) -> task<client_response> {
@@ -381,7 +382,7 @@ TEST_F(HttpClientHttp2, AStreamedResponseOutlivesTheClient) {
   finish(reading);
   EXPECT_EQ(reading.message(), "");
   EXPECT_EQ(text, "ab");
-  EXPECT_TRUE(ends(*at.socket));
+  EXPECT_TRUE(ends(*end.socket));
 }
 
 // --- Stops and time limits ---
@@ -390,26 +391,26 @@ TEST_F(HttpClientHttp2, AStopResetsTheStream) {
   make(speaking_http2());
   running_request& stopped = get("/a");
   running_request& other = get("/b");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 3");
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 3");
   stopped.request_stop();
   finish(stopped);
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
   // The server may respond before it knows of the reset.
-  at.send(text_response(1, "late") + text_response(3, "b"));
+  end.send(text_response(1, "late") + text_response(3, "b"));
   EXPECT_EQ(finish(other).response().body(), "b");
 }
 
 TEST_F(HttpClientHttp2, AResponseThatIsDroppedResetsTheStream) {
   make(speaking_http2());
   running_request& sending = stream_get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "200", 0));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "200", 0));
   {
     const client_response dropped = std::move(finish(sending).response());
   }
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
 }
 
 TEST_F(HttpClientHttp2, TimeLimitsAreThoseOfEachRequest) {
@@ -419,10 +420,10 @@ TEST_F(HttpClientHttp2, TimeLimitsAreThoseOfEachRequest) {
   make(options);
   running_request& silent = get("/a");
   running_request& halting = get("/b");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 3");
-  at.send(response_frame(3, "200", 0) + frame(data_frame, 0, 3, "x"));
-  settle(at);
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 3");
+  end.send(response_frame(3, "200", 0) + frame(data_frame, 0, 3, "x"));
+  settle(end);
   virtual_time.advance(4s);
   EXPECT_EQ(finish(halting).error(), errc::timed_out);
   EXPECT_THAT(halting.message(), HasSubstr("reading the body of the response"));
@@ -430,7 +431,7 @@ TEST_F(HttpClientHttp2, TimeLimitsAreThoseOfEachRequest) {
   virtual_time.advance(2s);
   EXPECT_EQ(finish(silent).error(), errc::timed_out);
   EXPECT_THAT(silent.message(), HasSubstr("waiting for the response"));
-  EXPECT_THAT(wait_for(at, "RST_STREAM 1 8"), HasSubstr("RST_STREAM 3 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM 1 8"), HasSubstr("RST_STREAM 3 8\n"));
   EXPECT_EQ(client->metrics().open, 1U);
 }
 
@@ -440,22 +441,22 @@ TEST_F(HttpClientHttp2, ASilentServerIsAskedAndThenLeft) {
   options.http2.ping_timeout = 5s;
   make(options);
   running_request& sending = get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
   settle();
   virtual_time.advance(10s);
-  wait_for(at, "PING\n");
-  at.send(frame(ping_frame, ack, 0, std::string(8, '\0')));
-  settle(at);
+  wait_for(end, "PING\n");
+  end.send(frame(ping_frame, ack, 0, std::string(8, '\0')));
+  settle(end);
   virtual_time.advance(6s);
   settle();
   EXPECT_FALSE(sending.done());
   virtual_time.advance(5s);
-  wait_for(at, "PING\n");
+  wait_for(end, "PING\n");
   virtual_time.advance(6s);
   EXPECT_EQ(finish(sending).error(), errc::timed_out);
   EXPECT_THAT(sending.message(), HasSubstr("waiting for the answer to PING"));
-  EXPECT_TRUE(ends(*at.socket));
+  EXPECT_TRUE(ends(*end.socket));
 }
 
 TEST_F(HttpClientHttp2, AServerThatReadsNothingEndsTheConnection) {
@@ -464,12 +465,12 @@ TEST_F(HttpClientHttp2, AServerThatReadsNothingEndsTheConnection) {
   options.http2.ping_interval = 0s;
   make(options);
   running_request& sending = post(std::string(std::size_t{32} << 20, 'x'));
-  server_end& at = accept_http2(setting_entry(4, 0x7fffffff));
-  at.send(window_update(0, 0x7fff0000));
+  server_end& end = accept_http2(setting_entry(4, 0x7fffffff));
+  end.send(window_update(0, 0x7fff0000));
   // The windows are large, so it is the socket that the client waits for.
   virtual_time.turn_until([&] {
     int size = 0;
-    return ::ioctl(at.socket->fd(), FIONREAD, &size) == 0 && size > 100'000;
+    return ::ioctl(end.socket->fd(), FIONREAD, &size) == 0 && size > 100'000;
   });
   settle();
   virtual_time.advance(8s);
@@ -484,12 +485,12 @@ TEST_F(HttpClientHttp2, AStreamedResponseGetsCreditWhenItIsRead) {
   options.http2.stream_window = 1000;
   make(options);
   running_request& sending = stream_get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "200", 0) + frame(data_frame, 0, 1, std::string(1000, 'x')));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "200", 0) + frame(data_frame, 0, 1, std::string(1000, 'x')));
   client_response& answer = finish(sending).response();
-  settle(at);
-  EXPECT_THAT(at.frames, Not(HasSubstr("WINDOW_UPDATE 1 ")));
+  settle(end);
+  EXPECT_THAT(end.frames, Not(HasSubstr("WINDOW_UPDATE 1 ")));
   std::size_t size = 0;
   bool has_ended = false;
   running_request& reading =
@@ -498,10 +499,10 @@ TEST_F(HttpClientHttp2, AStreamedResponseGetsCreditWhenItIsRead) {
         ended = true;
         co_return response;
       }(std::move(answer), size, has_ended));
-  EXPECT_THAT(wait_for(at, "WINDOW_UPDATE 1 "), EndsWith("WINDOW_UPDATE 1 1000\n"));
+  EXPECT_THAT(wait_for(end, "WINDOW_UPDATE 1 "), EndsWith("WINDOW_UPDATE 1 1000\n"));
   EXPECT_EQ(size, 1000U);
   EXPECT_FALSE(has_ended);
-  at.send(frame(data_frame, end_stream, 1, "y"));
+  end.send(frame(data_frame, end_stream, 1, "y"));
   finish(reading);
   EXPECT_EQ(size, 1001U);
 }
@@ -512,16 +513,16 @@ TEST_F(HttpClientHttp2, AResponseThatNobodyReadsDoesNotHoldUpOthers) {
   options.http2.max_streams = 1;  // so that the connection's window has 100,000 bytes, too
   make(options);
   running_request& unread = stream_get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "200", 0));
-  for (int i = 0; i < 10; ++i) at.send(frame(data_frame, 0, 1, std::string(10'000, 'x')));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "200", 0));
+  for (int i = 0; i < 10; ++i) end.send(frame(data_frame, 0, 1, std::string(10'000, 'x')));
   finish(unread);
   virtual_time.turn_until([&] {
-    receive(at);
-    return at.frames.find("WINDOW_UPDATE 0 ") != at.frames.rfind("WINDOW_UPDATE 0 ");
+    receive(end);
+    return end.frames.find("WINDOW_UPDATE 0 ") != end.frames.rfind("WINDOW_UPDATE 0 ");
   });
-  EXPECT_THAT(at.frames, Not(HasSubstr("WINDOW_UPDATE 1 ")));
+  EXPECT_THAT(end.frames, Not(HasSubstr("WINDOW_UPDATE 1 ")));
 }
 
 TEST_F(HttpClientHttp2, AnUploadWaitsForTheWindows) {
@@ -538,23 +539,23 @@ TEST_F(HttpClientHttp2, AnUploadWaitsForTheWindows) {
     writer.add_trailer("Digest", "x");
   });
   running_request& sending = send(std::move(request));
-  server_end& at = accept_http2();
+  server_end& end = accept_http2();
   std::size_t received = 0;
   const auto receive_until_size = [&](std::size_t size) {
     virtual_time.turn_until([&] {
-      at.socket->receive();
-      if (!at.has_preface && at.socket->text.size() >= 24) {
-        at.socket->text.erase(0, 24);
-        at.has_preface = true;
+      end.socket->receive();
+      if (!end.has_preface && end.socket->text.size() >= 24) {
+        end.socket->text.erase(0, 24);
+        end.has_preface = true;
       }
-      while (at.has_preface) {
-        const auto next = take_frame(at.socket->text);
+      while (end.has_preface) {
+        const auto next = take_frame(end.socket->text);
         if (!next) break;
         if (next->type == data_frame) {
           EXPECT_EQ(next->payload, body.substr(received, next->payload.size()));
           received += next->payload.size();
         } else {
-          at.frames += at.printer.print(*next);
+          end.frames += end.printer.print(*next);
         }
       }
       return received >= size;
@@ -563,13 +564,13 @@ TEST_F(HttpClientHttp2, AnUploadWaitsForTheWindows) {
   receive_until_size(65'535);
   settle();
   EXPECT_EQ(written, 60'000U);
-  at.send(window_update(1, 1000));
-  settle(at);
+  end.send(window_update(1, 1000));
+  settle(end);
   EXPECT_EQ(received, 65'535U);
-  at.send(window_update(0, 100'000) + window_update(1, 100'000));
+  end.send(window_update(0, 100'000) + window_update(1, 100'000));
   receive_until_size(100'000);
-  EXPECT_THAT(wait_for(at, "digest"), EndsWith("HEADERS 1 end digest: x;\n"));
-  at.send(response_frame(1));
+  EXPECT_THAT(wait_for(end, "digest"), EndsWith("HEADERS 1 end digest: x;\n"));
+  end.send(response_frame(1));
   EXPECT_TRUE(finish(sending).response().is_request_complete());
 }
 
@@ -579,14 +580,14 @@ TEST_F(HttpClientHttp2, AWindowThatNeverOpensIsATimeLimit) {
   make(options);
   running_request& stuck = post(std::string(100'000, 'x'));
   running_request& other = get("/b");
-  server_end& at = accept_http2(setting_entry(4, 0));
-  wait_for(at, "HEADERS 3");
+  server_end& end = accept_http2(setting_entry(4, 0));
+  wait_for(end, "HEADERS 3");
   settle();
   virtual_time.advance(6s);
   EXPECT_EQ(finish(stuck).error(), errc::timed_out);
   EXPECT_THAT(stuck.message(), HasSubstr("sending the request"));
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
-  at.send(text_response(3, "b"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
+  end.send(text_response(3, "b"));
   EXPECT_EQ(finish(other).response().body(), "b");
 }
 
@@ -598,19 +599,19 @@ TEST_F(HttpClientHttp2, ARefusalStopsTheUpload) {
       for (;;) co_await writer.write(std::string(10'000, 'x'));
     });
     running_request& sending = send(std::move(request));
-    server_end& at = accept_http2();
-    wait_for(at, "HEADERS 1");
-    at.send(response_frame(1, "413", 0) + frame(data_frame, end_stream, 1, "too large") +
-            (resets ? reset_stream(1, 0) : ""));
+    server_end& end = accept_http2();
+    wait_for(end, "HEADERS 1");
+    end.send(response_frame(1, "413", 0) + frame(data_frame, end_stream, 1, "too large") +
+             (resets ? reset_stream(1, 0) : ""));
     client_response& answer = finish(sending).response();
     EXPECT_EQ(answer.status(), gyre::http::status::content_too_large);
     EXPECT_EQ(answer.body(), "too large");
     EXPECT_FALSE(answer.is_request_complete());
     if (!resets) {
-      EXPECT_THAT(wait_for(at, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
+      EXPECT_THAT(wait_for(end, "RST_STREAM"), EndsWith("RST_STREAM 1 8\n"));
     }
-    at.send(goaway(1));
-    EXPECT_TRUE(ends(*at.socket));
+    end.send(goaway(1));
+    EXPECT_TRUE(ends(*end.socket));
   }
 }
 
@@ -623,16 +624,16 @@ TEST_F(HttpClientHttp2, AnUploadMayOutliveTheResponse) {
     co_await writer.write("b");
   });
   running_request& sending = send(std::move(request));
-  server_end& at = accept_http2();
-  wait_for(at, "DATA 1 a");
-  at.send(text_response(1, "early"));
-  settle(at);
+  server_end& end = accept_http2();
+  wait_for(end, "DATA 1 a");
+  end.send(text_response(1, "early"));
+  settle(end);
   EXPECT_FALSE(sending.done());
   virtual_time.advance(6s);
   client_response& answer = finish(sending).response();
   EXPECT_EQ(answer.body(), "early");
   EXPECT_TRUE(answer.is_request_complete());
-  EXPECT_THAT(wait_for(at, "DATA 1 end"), EndsWith("DATA 1 b\nDATA 1 end \n"));
+  EXPECT_THAT(wait_for(end, "DATA 1 end"), EndsWith("DATA 1 b\nDATA 1 end \n"));
 }
 
 TEST_F(HttpClientHttp2, ABodyMayWaitForContinue) {
@@ -640,34 +641,34 @@ TEST_F(HttpClientHttp2, ABodyMayWaitForContinue) {
   client_request request(method::put, server.url());
   request.set_body("", "hello").expect_continue();
   running_request& sending = send(std::move(request));
-  server_end& at = accept_http2();
-  EXPECT_THAT(wait_for(at, "HEADERS 1"), HasSubstr("expect: 100-continue;\n"));
+  server_end& end = accept_http2();
+  EXPECT_THAT(wait_for(end, "HEADERS 1"), HasSubstr("expect: 100-continue;\n"));
   settle();
-  receive(at);
-  EXPECT_THAT(at.frames, Not(HasSubstr("DATA")));
-  at.send(response_frame(1, "103", 0, {{"link", "x"}}) + response_frame(1, "100", 0));
-  wait_for(at, "DATA 1 end hello");
-  at.send(response_frame(1));
+  receive(end);
+  EXPECT_THAT(end.frames, Not(HasSubstr("DATA")));
+  end.send(response_frame(1, "103", 0, {{"link", "x"}}) + response_frame(1, "100", 0));
+  wait_for(end, "DATA 1 end hello");
+  end.send(response_frame(1));
   EXPECT_TRUE(finish(sending).response().is_request_complete());
 
   client_request again(method::put, server.url());
   again.set_body("", "hello").expect_continue();
   running_request& refused = send(std::move(again));
-  EXPECT_THAT(wait_for(at, "HEADERS 3"), HasSubstr("expect: 100-continue;\n"));
-  at.send(response_frame(3, "417"));
-  EXPECT_THAT(wait_for(at, "DATA 5 end hello"), HasSubstr("RST_STREAM 3 8\n"));
-  at.send(response_frame(5));
+  EXPECT_THAT(wait_for(end, "HEADERS 3"), HasSubstr("expect: 100-continue;\n"));
+  end.send(response_frame(3, "417"));
+  EXPECT_THAT(wait_for(end, "DATA 5 end hello"), HasSubstr("RST_STREAM 3 8\n"));
+  end.send(response_frame(5));
   EXPECT_EQ(finish(refused).response().status(), gyre::http::status::ok);
 }
 
 TEST_F(HttpClientHttp2, RedirectsAreFollowed) {
   make(speaking_http2());
   running_request& sending = get("/a");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "302", end_stream, {{"location", "/b"}}));
-  EXPECT_THAT(wait_for(at, "HEADERS 3"), HasSubstr(":path: /b;"));
-  at.send(text_response(3, "b"));
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "302", end_stream, {{"location", "/b"}}));
+  EXPECT_THAT(wait_for(end, "HEADERS 3"), HasSubstr(":path: /b;"));
+  end.send(text_response(3, "b"));
   EXPECT_EQ(finish(sending).response().url().path(), "/b");
 }
 
@@ -689,20 +690,20 @@ TEST_F(HttpClientHttp2, FloodsEndTheConnection) {
                                       {"RST_STREAM", reset_stream(1, 8)},
                                       {"unknown", frame(200, 0, 0, "x")}}) {
     running_request& sending = get();
-    server_end& at = accept_http2();
-    wait_for(at, "HEADERS 1");
-    at.send(response_frame(1, "200", 0));
+    server_end& end = accept_http2();
+    wait_for(end, "HEADERS 1");
+    end.send(response_frame(1, "200", 0));
     if (each.name == std::string("RST_STREAM")) {
       // The connection keeps a request open while its server resets a stream again and again.
       running_request& other = get();
-      wait_for(at, "HEADERS 3");
-      EXPECT_EQ(flood(at, other, each.bytes).error(), errc::http2_violation) << each.name;
+      wait_for(end, "HEADERS 3");
+      EXPECT_EQ(flood(end, other, each.bytes).error(), errc::http2_violation) << each.name;
       EXPECT_EQ(finish(sending).error(), errc::stream_reset);
     } else {
-      EXPECT_EQ(flood(at, sending, each.bytes).error(), errc::http2_violation) << each.name;
+      EXPECT_EQ(flood(end, sending, each.bytes).error(), errc::http2_violation) << each.name;
     }
-    EXPECT_THAT(wait_for(at, "GOAWAY"), HasSubstr("GOAWAY last 0 error 11\n")) << each.name;
-    EXPECT_TRUE(ends(*at.socket));
+    EXPECT_THAT(wait_for(end, "GOAWAY"), HasSubstr("GOAWAY last 0 error 11\n")) << each.name;
+    EXPECT_TRUE(ends(*end.socket));
   }
   EXPECT_EQ(client->metrics().open, 0U);
 }
@@ -732,14 +733,14 @@ TEST_F(HttpClientHttp2, ViolationsEndTheConnection) {
            {"a window above its maximum",
             window_update(0, 0x7fffffff) + window_update(0, 0x7fffffff), 3}}) {
     running_request& sending = get();
-    server_end& at = accept_http2();
-    wait_for(at, "HEADERS 1");
-    at.send(each.bytes);
+    server_end& end = accept_http2();
+    wait_for(end, "HEADERS 1");
+    end.send(each.bytes);
     EXPECT_EQ(finish(sending).error(), errc::http2_violation) << each.name;
-    EXPECT_THAT(wait_for(at, "GOAWAY"),
+    EXPECT_THAT(wait_for(end, "GOAWAY"),
                 HasSubstr("GOAWAY last 0 error " + std::to_string(each.error) + '\n'))
         << each.name;
-    EXPECT_TRUE(ends(*at.socket));
+    EXPECT_TRUE(ends(*end.socket));
   }
 }
 
@@ -747,12 +748,12 @@ TEST_F(HttpClientHttp2, MalformedResponsesAreErrorsOfTheirRequests) {
   client_options options = speaking_http2();
   options.http2.stream_window = 1000;
   make(options);
-  server_end& at = answer_first();
+  server_end& end = answer_first();
   std::uint32_t stream = 3;
   const auto expect = [&](const char* name, std::string_view bytes, errc error) {
     running_request& sending = get();
-    wait_for(at, "HEADERS " + std::to_string(stream));
-    at.send(bytes);
+    wait_for(end, "HEADERS " + std::to_string(stream));
+    end.send(bytes);
     EXPECT_EQ(finish(sending).error(), error) << name << ": " << sending.message();
     stream += 2;
   };
@@ -780,8 +781,8 @@ TEST_F(HttpClientHttp2, MalformedResponsesAreErrorsOfTheirRequests) {
   for (int i = 0; i < 17; ++i) interim += with({{":status", "103"}}, 0);
   expect("too many interim responses", interim, errc::unexpected_status);
   running_request& last = get();
-  wait_for(at, "HEADERS " + std::to_string(stream));
-  at.send(text_response(stream, "still here"));
+  wait_for(end, "HEADERS " + std::to_string(stream));
+  end.send(text_response(stream, "still here"));
   EXPECT_EQ(finish(last).response().body(), "still here");
 }
 
@@ -792,27 +793,27 @@ TEST_F(HttpClientHttp2, HeaderBombsAreErrors) {
   options.limits.field_count = 20;
   make(options);
   running_request& many = get("/a");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
   field_texts fields(25, {"a", ""});
-  at.send(response_frame(1, "200", end_stream, fields));
+  end.send(response_frame(1, "200", end_stream, fields));
   EXPECT_EQ(finish(many).error(), errc::fields_too_large);
   running_request& large = get("/b");
-  EXPECT_THAT(wait_for(at, "HEADERS 3"), HasSubstr("RST_STREAM 1 8\n"));
-  at.send(response_frame(3, "200", end_stream, {{"a", std::string(5000, 'x')}}));
+  EXPECT_THAT(wait_for(end, "HEADERS 3"), HasSubstr("RST_STREAM 1 8\n"));
+  end.send(response_frame(3, "200", end_stream, {{"a", std::string(5000, 'x')}}));
   EXPECT_EQ(finish(large).error(), errc::fields_too_large);
   // Each field takes one byte on the wire.
   running_request& bomb = get("/c");
-  wait_for(at, "HEADERS 5");
-  at.send(frame(headers_frame, end_headers, 5,
-                literal(":status", "200") +
-                    std::string("\x40\x01"
-                                "a\x00",
-                                4) +
-                    std::string(10'000, '\xbe')));
+  wait_for(end, "HEADERS 5");
+  end.send(frame(headers_frame, end_headers, 5,
+                 literal(":status", "200") +
+                     std::string("\x40\x01"
+                                 "a\x00",
+                                 4) +
+                     std::string(10'000, '\xbe')));
   EXPECT_EQ(finish(bomb).error(), errc::fields_too_large);
-  EXPECT_THAT(wait_for(at, "GOAWAY"), HasSubstr("GOAWAY last 0 error 11\n"));
-  EXPECT_TRUE(ends(*at.socket));
+  EXPECT_THAT(wait_for(end, "GOAWAY"), HasSubstr("GOAWAY last 0 error 11\n"));
+  EXPECT_TRUE(ends(*end.socket));
 }
 
 // --- Long heads ---
@@ -824,20 +825,20 @@ TEST_F(HttpClientHttp2, AHeadMayBeLong) {
   client_request request(method::get, server.url("/a"));
   for (int i = 0; i < 20; ++i) request.set("X-" + std::to_string(i), std::string(30'000, 'x'));
   running_request& sending = send(std::move(request));
-  server_end& at = accept_http2();
-  EXPECT_THAT(wait_for(at, "HEADERS 1"), HasSubstr("x-19: " + std::string(30'000, 'x') + ';'));
+  server_end& end = accept_http2();
+  EXPECT_THAT(wait_for(end, "HEADERS 1"), HasSubstr("x-19: " + std::string(30'000, 'x') + ';'));
   field_texts fields{{":status", "200"}};
   for (int i = 0; i < 20; ++i) {
     fields.emplace_back("x-" + std::to_string(i), std::string(30'000, 'y'));
   }
-  at.send(long_head(1, end_stream, block_of(fields)));
+  end.send(long_head(1, end_stream, block_of(fields)));
   EXPECT_EQ(finish(sending).message(), "");
   EXPECT_EQ(sending.response().field("X-19"), std::string(30'000, 'y'));
 }
 
 TEST_F(HttpClientHttp2, AHeadThatIsTooLongIsAnError) {
   make(speaking_http2());
-  server_end& at = answer_first();
+  server_end& end = answer_first();
   client_request request(method::get, server.url("/a"));
   for (int i = 0; i < 40; ++i) request.set("X-" + std::to_string(i), std::string(30'000, 'x'));
   running_request& sending = finish(send(std::move(request)));
@@ -845,28 +846,28 @@ TEST_F(HttpClientHttp2, AHeadThatIsTooLongIsAnError) {
   EXPECT_THAT(sending.message(), HasSubstr("sending the request"));
   EXPECT_EQ(client->metrics().retries, 0U);
   client_request upload(method::post, server.url("/b"));
-  upload.set_stream("", [](request_body_writer& to) -> task<> {
-    co_await to.write("a");
+  upload.set_stream("", [](request_body_writer& writer) -> task<> {
+    co_await writer.write("a");
     for (int i = 0; i < 40; ++i) {
-      to.add_trailer("X-" + std::to_string(i), std::string(30'000, 'x'));
+      writer.add_trailer("X-" + std::to_string(i), std::string(30'000, 'x'));
     }
   });
   running_request& uploading = send(std::move(upload));
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("DATA 3 a\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("DATA 3 a\n"));
   EXPECT_EQ(finish(uploading).error(), errc::fields_too_large);
   running_request& last = get("/c");
-  EXPECT_THAT(wait_for(at, "HEADERS 5"), HasSubstr("RST_STREAM 3 8\n"));
-  at.send(text_response(5, "still here"));
+  EXPECT_THAT(wait_for(end, "HEADERS 5"), HasSubstr("RST_STREAM 3 8\n"));
+  end.send(text_response(5, "still here"));
   EXPECT_EQ(finish(last).response().body(), "still here");
 }
 
 TEST_F(HttpClientHttp2, ContinuationsEndTheConnection) {
   make(speaking_http2());
   running_request& sending = get();
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(frame(headers_frame, 0, 1, literal(":status", "200")));
-  EXPECT_EQ(flood(at, sending, frame(continuation_frame, 0, 1, literal("a", "b"))).error(),
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(frame(headers_frame, 0, 1, literal(":status", "200")));
+  EXPECT_EQ(flood(end, sending, frame(continuation_frame, 0, 1, literal("a", "b"))).error(),
             errc::http2_violation);
 }
 
@@ -888,20 +889,20 @@ TEST_F(HttpClientHttp2, DataOfResetStreamsAreDropped) {
   options.http2.max_streams = 2;
   make(options);
   running_request& stopped = get("/a");
-  server_end& at = accept_http2();
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "200", 0));
-  settle(at);
+  server_end& end = accept_http2();
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "200", 0));
+  settle(end);
   stopped.request_stop();
   finish(stopped);
-  wait_for(at, "RST_STREAM 1 8");
+  wait_for(end, "RST_STREAM 1 8");
   for (int i = 0; i < 30; ++i) {
-    at.send(frame(data_frame, 0, 1, std::string(10'000, 'x')));
-    settle(at);
+    end.send(frame(data_frame, 0, 1, std::string(10'000, 'x')));
+    settle(end);
   }
   running_request& other = get("/b");
-  wait_for(at, "HEADERS 3");
-  at.send(text_response(3, "b"));
+  wait_for(end, "HEADERS 3");
+  end.send(text_response(3, "b"));
   EXPECT_EQ(finish(other).response().body(), "b");
 }
 

@@ -65,24 +65,24 @@ class http2_client_fixture : public http_client_test {
     options.http2.prior_knowledge = true;
     return options;
   }
-  void receive(server_end& at) {
-    at.socket->receive();
-    std::string& bytes = at.socket->text;
-    if (!at.has_preface && bytes.size() >= http2_preface.size()) {
+  void receive(server_end& end) {
+    end.socket->receive();
+    std::string& bytes = end.socket->text;
+    if (!end.has_preface && bytes.size() >= http2_preface.size()) {
       EXPECT_THAT(bytes, testing::StartsWith(http2_preface));
       bytes.erase(0, http2_preface.size());
-      at.has_preface = true;
+      end.has_preface = true;
     }
-    if (at.has_preface) at.frames += at.printer.print(bytes);
+    if (end.has_preface) end.frames += end.printer.print(bytes);
   }
   /// Turns the loop until the frames contain `text`, or the connection has ended. Returns the
   /// frames without those of the connection's beginning.
-  std::string wait_for(server_end& at, std::string_view text) {
+  std::string wait_for(server_end& end, std::string_view text) {
     virtual_time.turn_until([&] {
-      receive(at);
-      return at.frames.find(text) != std::string::npos || at.socket->ended;
+      receive(end);
+      return end.frames.find(text) != std::string::npos || end.socket->ended;
     });
-    std::string frames = at.frames;
+    std::string frames = end.frames;
     for (const std::string_view each : {"SETTINGS\n", "WINDOW_UPDATE 0 104792065\n",
                                         "WINDOW_UPDATE 0 34465\n", "SETTINGS ack\n"}) {
       if (const std::size_t begin = frames.find(each); begin != std::string::npos) {
@@ -93,30 +93,30 @@ class http2_client_fixture : public http_client_test {
   }
   /// Accepts a connection, and sends the server's SETTINGS.
   server_end& accept_http2(std::string_view settings = {}) {
-    server_end& at = ends_.emplace_back(accept());
-    at.send(frame(settings_frame, 0, 0, settings) + frame(settings_frame, ack, 0));
-    return at;
+    server_end& end = ends_.emplace_back(accept());
+    end.send(frame(settings_frame, 0, 0, settings) + frame(settings_frame, ack, 0));
+    return end;
   }
   void settle() { virtual_time.settle(); }
   /// Turns the loop until the client has read what was sent, which its answer to a PING shows.
-  void settle(server_end& at) {
-    at.frames.clear();
-    at.send(frame(ping_frame, 0, 0, "12345678"));
+  void settle(server_end& end) {
+    end.frames.clear();
+    end.send(frame(ping_frame, 0, 0, "12345678"));
     virtual_time.turn_until([&] {
-      receive(at);
-      return at.frames.find("PING ack") != std::string::npos || at.socket->ended;
+      receive(end);
+      return end.frames.find("PING ack") != std::string::npos || end.socket->ended;
     });
     settle();
   }
   /// Answers a first request, so that the connection is one that has answered.
   server_end& answer_first(std::string_view settings = {}) {
     running_request& first = get("/first");
-    server_end& at = accept_http2(settings);
-    wait_for(at, "HEADERS 1");
-    at.send(response_frame(1));
+    server_end& end = accept_http2(settings);
+    wait_for(end, "HEADERS 1");
+    end.send(response_frame(1));
     finish(first);
     EXPECT_EQ(first.message(), "");
-    return at;
+    return end;
   }
 
  private:

@@ -53,12 +53,12 @@ class http2_server_fixture : public server_fixture {
     return without_beginning(client.frames);
   }
   /// Waits until the server has read all that was sent, which its answer to a PING shows.
-  void pass_ping(http2_client& from) {
+  void pass_ping(http2_client& peer) {
     constexpr std::string_view answer = "PING ack\n";
-    from.send(frame(ping_frame, 0, 0, "12345678"));
-    wait_for(from, answer);
-    if (const std::size_t at = from.frames.find(answer); at != std::string::npos) {
-      from.frames.erase(at, answer.size());
+    peer.send(frame(ping_frame, 0, 0, "12345678"));
+    wait_for(peer, answer);
+    if (const std::size_t at = peer.frames.find(answer); at != std::string::npos) {
+      peer.frames.erase(at, answer.size());
     }
   }
   static std::string without_beginning(std::string frames) {

@@ -51,7 +51,7 @@ task<std::string> text_of(gyre::event_loop& loop, gyre::net::endpoint server, st
 TEST(InspectAt, ShowsTheLoopsAndThePoolOfARuntime) {
   inspector* pages = nullptr;
   runtime rt(
-      {.loops = 2, .inspect = inspect_at(any_port(), {}, [&](inspector& made) { pages = &made; })});
+      {.loops = 2, .inspect = inspect_at(any_port(), {}, [&](inspector& one) { pages = &one; })});
   ASSERT_NE(pages, nullptr);
   rt.registry().make_counter("orders_total", "Orders.").add(3);
   std::string text;

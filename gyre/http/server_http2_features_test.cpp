@@ -251,12 +251,12 @@ class Http2WebSocket : public http2_server_fixture {
     });
   }
 
-  static std::size_t credit_of_connection(const http2_client& from) {
+  static std::size_t credit_of_connection(const http2_client& peer) {
     constexpr std::string_view update = "WINDOW_UPDATE 0 ";
     std::size_t credit = 0;
-    for (std::size_t at = 0; (at = from.frames.find(update, at)) != std::string::npos;) {
+    for (std::size_t at = 0; (at = peer.frames.find(update, at)) != std::string::npos;) {
       at += update.size();
-      credit += std::stoul(from.frames.substr(at, 10));
+      credit += std::stoul(peer.frames.substr(at, 10));
     }
     return credit;
   }

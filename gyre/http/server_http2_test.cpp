@@ -212,9 +212,9 @@ TEST_F(Http2Server, SendsStreamsFilesAndTrailers) {
 }
 
 // Adds fields whose values have 30 KB each.
-void add_fields(response& to, std::size_t count) {
+void add_fields(response& result, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    to.set("X-" + std::to_string(i), std::string(30'000, 'x'));
+    result.set("X-" + std::to_string(i), std::string(30'000, 'x'));
   }
 }
 

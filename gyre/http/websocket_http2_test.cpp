@@ -352,13 +352,13 @@ class HttpWebsocketHttp2Frames : public http2_client_fixture {
   /// Opens a socket on the first stream of a new connection.
   server_end& open(std::string_view settings = allowing) {
     running_task& connecting = connect();
-    server_end& at = accept_http2(settings);
-    wait_for(at, "HEADERS 1");
-    at.send(response_frame(1, "200", 0));
+    server_end& end = accept_http2(settings);
+    wait_for(end, "HEADERS 1");
+    end.send(response_frame(1, "200", 0));
     finish(connecting);
     EXPECT_EQ(connecting.message(), "");
-    at.frames.clear();
-    return at;
+    end.frames.clear();
+    return end;
   }
   running_task& receive_message() { return run(receive_one()); }
   running_task& send_message(std::string text) { return run(send_one(std::move(text))); }
@@ -396,13 +396,13 @@ class HttpWebsocketHttp2Frames : public http2_client_fixture {
 TEST_F(HttpWebsocketHttp2Frames, SendsAnExtendedConnect) {
   make(speaking_http2());
   running_task& connecting = connect();
-  server_end& at = accept_http2(allowing);
-  EXPECT_EQ(wait_for(at, "HEADERS 1"),
+  server_end& end = accept_http2(allowing);
+  EXPECT_EQ(wait_for(end, "HEADERS 1"),
             "HEADERS 1 :method: CONNECT;:protocol: websocket;:scheme: http;:authority: " +
                 server.authority() +
                 ";:path: /chat;sec-websocket-version: 13;user-agent: gyre;accept: */*;\n");
-  at.send(response_frame(1, "103", 0) + response_frame(1, "200", 0) +
-          frame(data_frame, 0, 1, frame(fin | 1, "hello", false)));
+  end.send(response_frame(1, "103", 0) + response_frame(1, "200", 0) +
+           frame(data_frame, 0, 1, frame(fin | 1, "hello", false)));
   finish(connecting);
   EXPECT_EQ(connecting.message(), "");
   finish(receive_message());
@@ -450,10 +450,10 @@ TEST_F(HttpWebsocketHttp2Frames, AServerThatDoesNotAllowItGetsHttp1) {
 
 TEST_F(HttpWebsocketHttp2Frames, AnOpenConnectionIsUsed) {
   make(speaking_http2());
-  server_end& at = answer_first(allowing);
+  server_end& end = answer_first(allowing);
   running_task& connecting = connect(websocket_http2::if_connected);
-  wait_for(at, "HEADERS 3");
-  at.send(response_frame(3, "200", 0));
+  wait_for(end, "HEADERS 3");
+  end.send(response_frame(3, "200", 0));
   EXPECT_EQ(finish(connecting).message(), "");
 }
 
@@ -469,10 +469,10 @@ TEST_F(HttpWebsocketHttp2Frames, OneConnectionOfAHostIsLeftToRequests) {
 
 TEST_F(HttpWebsocketHttp2Frames, HalfOfTheStreamsAreLeftToRequests) {
   make(speaking_http2());
-  server_end& at = answer_first(allowing + setting_entry(3, 2));
+  server_end& end = answer_first(allowing + setting_entry(3, 2));
   running_task& first = connect(websocket_http2::if_connected);
-  wait_for(at, "HEADERS 3");
-  at.send(response_frame(3, "200", 0));
+  wait_for(end, "HEADERS 3");
+  end.send(response_frame(3, "200", 0));
   EXPECT_EQ(finish(first).message(), "");
   websocket kept = std::move(*socket);
   running_task& second = connect(websocket_http2::if_connected);
@@ -480,29 +480,29 @@ TEST_F(HttpWebsocketHttp2Frames, HalfOfTheStreamsAreLeftToRequests) {
   EXPECT_EQ(finish(second).message(), "");
   // The end of a socket makes room for another one.
   kept = std::move(*socket);
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("RST_STREAM 3 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("RST_STREAM 3 8\n"));
   running_task& third = connect(websocket_http2::if_connected);
-  wait_for(at, "HEADERS 5");
-  at.send(response_frame(5, "200", 0));
+  wait_for(end, "HEADERS 5");
+  end.send(response_frame(5, "200", 0));
   EXPECT_EQ(finish(third).message(), "");
 }
 
 TEST_F(HttpWebsocketHttp2Frames, AStreamThatIsRefusedUnprocessedBecomesHttp1) {
   make(speaking_http2());
-  server_end& at = answer_first(allowing);
+  server_end& end = answer_first(allowing);
   std::uint32_t stream = 1;
   for (const std::uint32_t error : {7U, 13U}) {  // REFUSED_STREAM, HTTP_1_1_REQUIRED
     stream += 2;
     running_task& connecting = connect(websocket_http2::if_connected);
-    wait_for(at, "HEADERS " + std::to_string(stream));
-    at.send(reset_stream(stream, error));
+    wait_for(end, "HEADERS " + std::to_string(stream));
+    end.send(reset_stream(stream, error));
     EXPECT_THAT(accept_http1(), StartsWith("GET /chat HTTP/1.1\r\n"));
     EXPECT_EQ(finish(connecting).message(), "");
   }
   // Requests still use HTTP/2.
   running_request& request = get();
-  wait_for(at, "HEADERS 7");
-  at.send(response_frame(7));
+  wait_for(end, "HEADERS 7");
+  end.send(response_frame(7));
   EXPECT_EQ(finish(request).message(), "");
 }
 
@@ -527,13 +527,13 @@ TEST_F(HttpWebsocketHttp2Frames, AStreamAboveGoawayIsRepeatedOnce) {
 
 TEST_F(HttpWebsocketHttp2Frames, GoawayKeepsASocketThatIsOpen) {
   make(speaking_http2());
-  server_end& at = open();
-  at.send(goaway(1));
-  settle(at);
+  server_end& end = open();
+  end.send(goaway(1));
+  settle(end);
   running_task& sending = send_message("still here");
-  EXPECT_THAT(wait_for(at, "DATA 1 "), HasSubstr("DATA 1 "));
+  EXPECT_THAT(wait_for(end, "DATA 1 "), HasSubstr("DATA 1 "));
   EXPECT_EQ(finish(sending).message(), "");
-  at.send(frame(data_frame, 0, 1, frame(fin | 1, "so am I", false)));
+  end.send(frame(data_frame, 0, 1, frame(fin | 1, "so am I", false)));
   finish(receive_message());
   EXPECT_EQ(received, "so am I");
   // A request gets a connection of its own.
@@ -546,15 +546,15 @@ TEST_F(HttpWebsocketHttp2Frames, GoawayKeepsASocketThatIsOpen) {
 
 TEST_F(HttpWebsocketHttp2Frames, ASendWaitsForTheWindows) {
   make(speaking_http2());
-  server_end& at = open(allowing + setting_entry(4, 100));
+  server_end& end = open(allowing + setting_entry(4, 100));
   running_task& sending = send_message(std::string(500, 'x'));
-  EXPECT_THAT(wait_for(at, "DATA 1 "), HasSubstr("DATA 1 "));
-  settle(at);
+  EXPECT_THAT(wait_for(end, "DATA 1 "), HasSubstr("DATA 1 "));
+  settle(end);
   EXPECT_FALSE(sending.done());
-  at.frames.clear();
-  at.send(window_update(1, 1000));
+  end.frames.clear();
+  end.send(window_update(1, 1000));
   // The rest of 8 bytes of a header and 500 of the message.
-  EXPECT_THAT(wait_for(at, "DATA 1 "), HasSubstr("DATA 1 408 bytes\n"));
+  EXPECT_THAT(wait_for(end, "DATA 1 "), HasSubstr("DATA 1 408 bytes\n"));
   EXPECT_EQ(finish(sending).message(), "");
 }
 
@@ -563,101 +563,101 @@ TEST_F(HttpWebsocketHttp2Frames, AWindowThatNeverOpensIsATimeLimit) {
   options.timeouts.send = 5s;
   options.http2.ping_interval = {};
   make(options);
-  server_end& at = open(allowing + setting_entry(4, 10));
+  server_end& end = open(allowing + setting_entry(4, 10));
   running_task& sending = send_message(std::string(500, 'x'));
-  wait_for(at, "DATA 1 ");
-  settle(at);
+  wait_for(end, "DATA 1 ");
+  settle(end);
   virtual_time.advance(6s);
   EXPECT_EQ(finish(sending).error(), errc::timed_out);
   socket.reset();
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
 }
 
 TEST_F(HttpWebsocketHttp2Frames, AReceiveGivesCredit) {
   client_options options = speaking_http2();
   options.http2.stream_window = 40'000;
   make(options);
-  server_end& at = open();
+  server_end& end = open();
   const std::string message = frame(fin | 2, std::string(30'000, 'x'), false);
-  at.send(frame(data_frame, 0, 1, message.substr(0, 16'000)) +
-          frame(data_frame, 0, 1, message.substr(16'000)));
-  settle(at);
-  EXPECT_THAT(at.frames, Not(HasSubstr("WINDOW_UPDATE 1 ")));
+  end.send(frame(data_frame, 0, 1, message.substr(0, 16'000)) +
+           frame(data_frame, 0, 1, message.substr(16'000)));
+  settle(end);
+  EXPECT_THAT(end.frames, Not(HasSubstr("WINDOW_UPDATE 1 ")));
   finish(receive_message());
   EXPECT_EQ(received.size(), 30'000U);
-  EXPECT_THAT(wait_for(at, "WINDOW_UPDATE 1 "), HasSubstr("WINDOW_UPDATE 1 30004\n"));
+  EXPECT_THAT(wait_for(end, "WINDOW_UPDATE 1 "), HasSubstr("WINDOW_UPDATE 1 30004\n"));
 }
 
 TEST_F(HttpWebsocketHttp2Frames, DataBeyondTheWindowEndsTheConnection) {
   client_options options = speaking_http2();
   options.http2.stream_window = 1000;
   make(options);
-  server_end& at = open();
-  at.send(frame(data_frame, 0, 1, frame(fin | 2, std::string(15'000, 'x'), false)));
+  server_end& end = open();
+  end.send(frame(data_frame, 0, 1, frame(fin | 2, std::string(15'000, 'x'), false)));
   finish(receive_message());
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("RST_STREAM 1 3\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("RST_STREAM 1 3\n"));
 }
 
 TEST_F(HttpWebsocketHttp2Frames, AResetEndsTheSocketOnly) {
   make(speaking_http2());
-  server_end& at = open();
+  server_end& end = open();
   running_task& receiving = receive_message();
   settle();
-  at.send(reset_stream(1, 2));
+  end.send(reset_stream(1, 2));
   EXPECT_EQ(finish(receiving).error(), errc::stream_reset);
   EXPECT_THAT(receiving.message(), HasSubstr("INTERNAL_ERROR"));
   running_task& sending = finish(send_message("x"));
   EXPECT_EQ(sending.error(), websocket_errc::closed);
   running_request& request = get();
-  wait_for(at, "HEADERS 3");
-  at.send(response_frame(3));
+  wait_for(end, "HEADERS 3");
+  end.send(response_frame(3));
   EXPECT_EQ(finish(request).message(), "");
 }
 
 TEST_F(HttpWebsocketHttp2Frames, TheEndOfTheStreamEndsTheSocket) {
   make(speaking_http2());
-  server_end& at = open();
-  at.send(frame(data_frame, end_stream, 1));
+  server_end& end = open();
+  end.send(frame(data_frame, end_stream, 1));
   EXPECT_EQ(finish(receive_message()).error(), websocket_errc::ended);
   socket.reset();
-  EXPECT_THAT(wait_for(at, "DATA 1 end"), EndsWith("DATA 1 end \n"));
+  EXPECT_THAT(wait_for(end, "DATA 1 end"), EndsWith("DATA 1 end \n"));
 }
 
 TEST_F(HttpWebsocketHttp2Frames, TheEndOfTheConnectionEndsTheSocket) {
   make(speaking_http2());
-  server_end& at = open();
+  server_end& end = open();
   running_task& receiving = receive_message();
   settle();
-  at.socket->end_sending();
+  end.socket->end_sending();
   EXPECT_EQ(finish(receiving).error(), websocket_errc::ended);
 }
 
 TEST_F(HttpWebsocketHttp2Frames, AnAcceptanceWithoutAStreamIsTheEnd) {
   make(speaking_http2());
   running_task& connecting = connect();
-  server_end& at = accept_http2(allowing);
-  wait_for(at, "HEADERS 1");
-  at.send(response_frame(1, "200"));
+  server_end& end = accept_http2(allowing);
+  wait_for(end, "HEADERS 1");
+  end.send(response_frame(1, "200"));
   EXPECT_EQ(finish(connecting).message(), "");
   EXPECT_EQ(finish(receive_message()).error(), websocket_errc::ended);
 }
 
 TEST_F(HttpWebsocketHttp2Frames, ASocketThatIsDroppedResetsItsStream) {
   make(speaking_http2());
-  server_end& at = open();
+  server_end& end = open();
   socket.reset();
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
 }
 
 TEST_F(HttpWebsocketHttp2Frames, AStopEndsTheHandshake) {
   make(speaking_http2());
   running_task& connecting = connect();
-  server_end& at = accept_http2(allowing);
-  wait_for(at, "HEADERS 1");
+  server_end& end = accept_http2(allowing);
+  wait_for(end, "HEADERS 1");
   connecting.request_stop();
   finish(connecting);
   EXPECT_FALSE(socket);
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
 }
 
 TEST_F(HttpWebsocketHttp2Frames, ASilentServerIsATimeLimit) {
@@ -665,12 +665,12 @@ TEST_F(HttpWebsocketHttp2Frames, ASilentServerIsATimeLimit) {
   options.timeouts.first_byte = 3s;
   make(options);
   running_task& connecting = connect();
-  server_end& at = accept_http2(allowing);
-  wait_for(at, "HEADERS 1");
-  settle(at);
+  server_end& end = accept_http2(allowing);
+  wait_for(end, "HEADERS 1");
+  settle(end);
   virtual_time.advance(4s);
   EXPECT_EQ(finish(connecting).error(), errc::timed_out);
-  EXPECT_THAT(wait_for(at, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
+  EXPECT_THAT(wait_for(end, "RST_STREAM"), HasSubstr("RST_STREAM 1 8\n"));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST(MetricsGuide, TheRuntimeHasAnInspector) {
 
   gyre::http::inspector* pages = nullptr;
   gyre::runtime rt({.inspect = gyre::http::inspect_at("unix:" + folder + "/inspect", {},
-                                                      [&](auto& made) { pages = &made; })});
+                                                      [&](auto& one) { pages = &one; })});
   gyre::http::server server(rt.loops(), any_port());
   const auto counted_server = rt.registry().add("shop", server);
   const auto shown = pages->show_connections("shop", server.tcp());

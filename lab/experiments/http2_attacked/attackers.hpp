@@ -57,8 +57,8 @@ class hostile_clients {
     const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 1);
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      peer& from = *static_cast<peer*>(event.data.ptr);
-      if (from.fd >= 0) handle(from, event.events);
+      peer& client = *static_cast<peer*>(event.data.ptr);
+      if (client.fd >= 0) handle(client, event.events);
     }
     return begun_ - before;
   }
@@ -71,34 +71,34 @@ class hostile_clients {
   };
   static constexpr std::chrono::milliseconds patience{20};
 
-  void drop(peer& from) {
-    if (from.fd >= 0) close(std::exchange(from.fd, -1));
-    from.sent = 0;
+  void drop(peer& client) {
+    if (client.fd >= 0) close(std::exchange(client.fd, -1));
+    client.sent = 0;
   }
-  void connect(peer& from) {
-    from.fd = network::begin_connect(port_, begun_++);
-    watch(from, EPOLL_CTL_ADD, EPOLLOUT | reading());
+  void connect(peer& client) {
+    client.fd = network::begin_connect(port_, begun_++);
+    watch(client, EPOLL_CTL_ADD, EPOLLOUT | reading());
   }
   std::uint32_t reading() const { return plan_.holds ? 0U : std::uint32_t{EPOLLIN}; }
-  void watch(peer& from, int change, std::uint32_t events) const {
-    epoll_event wanted{.events = events, .data = {.ptr = &from}};
-    network::checked(epoll_ctl(epoll_, change, from.fd, &wanted), "epoll_ctl");
+  void watch(peer& client, int change, std::uint32_t events) const {
+    epoll_event wanted{.events = events, .data = {.ptr = &client}};
+    network::checked(epoll_ctl(epoll_, change, client.fd, &wanted), "epoll_ctl");
   }
-  void handle(peer& from, std::uint32_t events) {
+  void handle(peer& client, std::uint32_t events) {
     if ((events & EPOLLIN) != 0) {
       std::array<char, 16'384> dropped;
-      const ssize_t count = recv(from.fd, dropped.data(), dropped.size(), 0);
-      if (count == 0 || (count < 0 && errno != EAGAIN)) return drop(from);
+      const ssize_t count = recv(client.fd, dropped.data(), dropped.size(), 0);
+      if (count == 0 || (count < 0 && errno != EAGAIN)) return drop(client);
     }
-    if ((events & (EPOLLERR | EPOLLHUP)) != 0) return drop(from);
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0) return drop(client);
     if ((events & EPOLLOUT) == 0) return;
-    const ssize_t count =
-        send(from.fd, plan_.bytes.data() + from.sent, plan_.bytes.size() - from.sent, MSG_NOSIGNAL);
-    if (count < 0 && errno != EAGAIN) return drop(from);
-    if (count > 0) from.sent += static_cast<std::size_t>(count);
-    if (from.sent != plan_.bytes.size()) return;
-    watch(from, EPOLL_CTL_MOD, reading());
-    from.end_of_patience = clock::now() + patience;
+    const ssize_t count = send(client.fd, plan_.bytes.data() + client.sent,
+                               plan_.bytes.size() - client.sent, MSG_NOSIGNAL);
+    if (count < 0 && errno != EAGAIN) return drop(client);
+    if (count > 0) client.sent += static_cast<std::size_t>(count);
+    if (client.sent != plan_.bytes.size()) return;
+    watch(client, EPOLL_CTL_MOD, reading());
+    client.end_of_patience = clock::now() + patience;
   }
 
   attack_plan plan_;

@@ -103,52 +103,53 @@ class honest_clients {
     if (mistake_.empty() && !done()) mistake_ = "a server that is silent for five seconds";
   }
   void request(clock::time_point due) {
-    peer& to = *peers_[requested_++ % peers_.size()];
-    to.due.push_back(due);
+    peer& client = *peers_[requested_++ % peers_.size()];
+    client.due.push_back(due);
     const fault now = std::exchange(sabotage_, fault::none);
-    if (now == fault::duplicate) to.state.request_unnoticed();
-    if (now != fault::lose) to.state.request();
-    flush(to);
+    if (now == fault::duplicate) client.state.request_unnoticed();
+    if (now != fault::lose) client.state.request();
+    flush(client);
   }
-  void fail(peer& from, std::string_view why) {
+  void fail(peer& client, std::string_view why) {
     if (mistake_.empty()) mistake_ = why;
-    close(std::exchange(from.fd, -1));
+    close(std::exchange(client.fd, -1));
   }
-  void watch(peer& from, std::uint32_t events) {
-    if (from.watched == events) return;
-    epoll_event wanted{.events = events, .data = {.ptr = &from}};
+  void watch(peer& client, std::uint32_t events) {
+    if (client.watched == events) return;
+    epoll_event wanted{.events = events, .data = {.ptr = &client}};
     network::checked(
-        epoll_ctl(epoll_, from.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, from.fd, &wanted),
+        epoll_ctl(epoll_, client.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, client.fd, &wanted),
         "epoll_ctl");
-    from.watched = events;
+    client.watched = events;
   }
-  void flush(peer& to) {
-    for (std::string* output = &to.state.output(); !output->empty(); output = &to.state.output()) {
-      const ssize_t count = send(to.fd, output->data(), output->size(), MSG_NOSIGNAL);
-      if (count < 0 && errno != EAGAIN) return fail(to, "a connection that cannot be written");
-      if (count < 0) return watch(to, EPOLLIN | EPOLLOUT);
+  void flush(peer& client) {
+    for (std::string* output = &client.state.output(); !output->empty();
+         output = &client.state.output()) {
+      const ssize_t count = send(client.fd, output->data(), output->size(), MSG_NOSIGNAL);
+      if (count < 0 && errno != EAGAIN) return fail(client, "a connection that cannot be written");
+      if (count < 0) return watch(client, EPOLLIN | EPOLLOUT);
       output->erase(0, static_cast<std::size_t>(count));
     }
-    watch(to, EPOLLIN);
+    watch(client, EPOLLIN);
   }
-  void receive(peer& from) {
+  void receive(peer& client) {
     std::array<char, 16'384> bytes;
-    const ssize_t count = recv(from.fd, bytes.data(), bytes.size(), 0);
-    if (count == 0) return fail(from, "a connection that ends early");
-    if (count < 0 && errno != EAGAIN) return fail(from, "a connection that is reset");
+    const ssize_t count = recv(client.fd, bytes.data(), bytes.size(), 0);
+    if (count == 0) return fail(client, "a connection that ends early");
+    if (count < 0 && errno != EAGAIN) return fail(client, "a connection that is reset");
     if (count < 0) return;
     received_ += static_cast<std::uint64_t>(count);
     const clock::time_point time = clock::now();
     const std::size_t complete =
-        from.state.receive({bytes.data(), static_cast<std::size_t>(count)});
-    if (!from.state.mistake().empty()) return fail(from, from.state.mistake());
-    for (std::size_t i = 0; i < complete && !from.due.empty(); ++i) {
-      const auto latency = std::chrono::nanoseconds(time - from.due.front());
+        client.state.receive({bytes.data(), static_cast<std::size_t>(count)});
+    if (!client.state.mistake().empty()) return fail(client, client.state.mistake());
+    for (std::size_t i = 0; i < complete && !client.due.empty(); ++i) {
+      const auto latency = std::chrono::nanoseconds(time - client.due.front());
       latencies_->record(static_cast<std::uint64_t>(latency.count()));
-      from.due.pop_front();
+      client.due.pop_front();
     }
     answered_ += complete;
-    flush(from);
+    flush(client);
   }
   // Handles the events that come within this time.
   void turn(std::chrono::nanoseconds limit) {
@@ -160,9 +161,9 @@ class honest_clients {
         epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &wait, nullptr);
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      peer& from = *static_cast<peer*>(event.data.ptr);
-      if (from.fd >= 0 && (event.events & EPOLLOUT) != 0) flush(from);
-      if (from.fd >= 0 && (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) receive(from);
+      peer& client = *static_cast<peer*>(event.data.ptr);
+      if (client.fd >= 0 && (event.events & EPOLLOUT) != 0) flush(client);
+      if (client.fd >= 0 && (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) receive(client);
     }
   }
 

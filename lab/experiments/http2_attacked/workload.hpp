@@ -124,8 +124,8 @@ struct workload {
     result.check("responses", honest.answered(), honest.requested());
 
     const double factor = 1 + harness.handicap / 100;
-    const auto microseconds = [](const histogram& of, double percent) {
-      return static_cast<double>(of.percentile(percent)) * 1e-3;
+    const auto microseconds = [](const histogram& times, double percent) {
+      return static_cast<double>(times.percentile(percent)) * 1e-3;
     };
     const double p99_alone = std::max(microseconds(alone, 99), 1.0);
     const double seconds = static_cast<double>(cell.duration_ms) * 1e-3;
