@@ -27,12 +27,12 @@ inline std::string response_frame(std::uint32_t stream, std::string_view status 
                block_of(fields));
 }
 
-/// A whole response.
+/// The frames of a whole response.
 inline std::string text_response(std::uint32_t stream, std::string_view text) {
   return response_frame(stream, "200", 0) + frame(data_frame, end_stream, stream, text);
 }
 
-/// An entry of SETTINGS.
+/// An entry of a SETTINGS frame, as its bytes.
 inline std::string setting_entry(std::uint16_t identifier, std::uint32_t value) {
   return big_endian(identifier, 2) + big_endian(value);
 }

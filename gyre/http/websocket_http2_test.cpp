@@ -341,7 +341,7 @@ class HttpWebsocketHttp2Frames : public http2_client_fixture {
     virtual_time.turn_until([&] { return work.done(); });
     return work;
   }
-  /// Begins to open a socket.
+  /// Begins to open `socket`, without compression and keep-alive.
   running_task& connect(websocket_http2 use = websocket_http2::always) {
     websocket_options options;
     options.compression.enabled = false;

@@ -71,7 +71,7 @@ class HttpWebsocketMemory : public testing::Test {
                              " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                              "Sec-WebSocket-Version: 13\r\n"
                              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-    // The mask is zero.
+    // The mask of the frame is zero, so that its payload is the text itself.
     std::string frame = message_size < 126 ? std::string(6, '\0') : std::string(8, '\0');
     frame[0] = '\x82';
     if (message_size < 126) {

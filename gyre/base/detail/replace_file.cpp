@@ -16,7 +16,7 @@
 namespace gyre::detail {
 namespace {
 
-// Returns 0 or an errno.
+// Returns 0, or the errno of the call that failed, and may leave a part of the file.
 int write_new_file(const char* path, std::string_view content) noexcept {
   // O_EXCL, because in a folder that others can write to, the name may be a link of theirs.
   const unique_fd file(retry_interrupted(

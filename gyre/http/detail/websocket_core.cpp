@@ -62,7 +62,7 @@ class websocket_core::wait_scope {
   websocket_core& core_;
 };
 
-// A write, with a buffer for frames.
+// The scope of a write to the transport, with a buffer for its frames.
 class websocket_core::write_scope {
  public:
   explicit write_scope(websocket_core& core) noexcept : core_(core) {
@@ -180,7 +180,7 @@ void websocket_core::note_message_begin() noexcept {
   }
 }
 
-// Throws if no more bytes can come.
+// Throws if the transport has ended or failed, so that no more bytes can come.
 void websocket_core::check_transport() {
   if (has_ended_) fail(websocket_errc::ended);
   try {
@@ -192,7 +192,7 @@ void websocket_core::check_transport() {
   fail(websocket_errc::ended);
 }
 
-// Reads input while a receive waits.
+// Passes bytes of the transport to the session while a receive() waits for them.
 void websocket_core::on_input(io::input& input) {
   last_input_ = loop_.now();
   ping_time_ = steady_time::max();
