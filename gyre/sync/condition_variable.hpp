@@ -93,7 +93,7 @@ class [[nodiscard]] condition_variable::wait_operation
       : wait_operation(*other.condition_, *other.guard_) {}
   ~wait_operation() {
     if (context() != nullptr) [[unlikely]] {
-      if (has_callback()) remove_stop_callback();
+      if (has_callback()) remove_stop_callback(context()->stop);
       condition_->abandon(*this);
     }
   }
@@ -130,7 +130,7 @@ class [[nodiscard]] condition_variable::wait_operation
 
   // Ends the wait. Returns its context if the wait was cancelled, else null.
   const task_context* finish() noexcept {
-    if (has_callback()) remove_stop_callback();
+    if (has_callback()) remove_stop_callback(context()->stop);
     const task_context* const waited_in = context();
     end_wait();
     *guard_ = mutex::guard(*relocked, std::adopt_lock);

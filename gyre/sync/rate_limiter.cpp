@@ -82,7 +82,7 @@ void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
 // Returns the result of `wait`, and keeps its error, if any, for await_resume(), which may throw.
 template <class Wait>
 auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
-  const detail::stopped_by no_stop(frame_.context(), inplace_stop_token());
+  const detail::stops_as_errors no_throw(frame_.context());
   auto ended = wait.result();
   if (!ended) error_ = static_cast<std::errc>(ended.error().value());
   return ended;

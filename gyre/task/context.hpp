@@ -43,6 +43,9 @@ struct task_context {
   /// cancellation is then not attributed to a time limit. Mutable for the same reason as
   /// `cancellations`.
   mutable bool has_taken_cancellation = false;
+  /// Whether a wait that a stop has ended reports the stop as an error, instead of throwing
+  /// gyre::operation_cancelled.
+  bool reports_stops = false;
   /// Whether `finished` is also called before the frame of the outermost coroutine is destroyed,
   /// with its result ignored. This call ends stop callbacks, as the frame may own their source, and
   /// clears the flag.

@@ -102,17 +102,15 @@ void detail::linked_stop_source::make_link() noexcept {
   }
 }
 
-void inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
+bool inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
   if (auto* const unlinked_source = detail::linked_stop_source::find_unlinked(this)) [[unlikely]]
     unlinked_source->make_link();
   const word state = lock_unless(stopped, 0);
-  if ((state & stopped) != 0) {
-    callback.source_ = nullptr;
-    return callback.invoke_(callback);
-  }
+  if ((state & stopped) != 0) return false;
   callback.next_ = first(state);
   if (callback.next_ != nullptr) callback.next_->previous_ = &callback;
   unlock(to_word(&callback) | (state & unlinked));
+  return true;
 }
 
 void inplace_stop_source::detach(detail::stop_callback_base& callback) const noexcept {
@@ -127,7 +125,8 @@ void inplace_stop_source::detach(detail::stop_callback_base& callback) const noe
     return;
   }
   unlock(state);
-  // The callback has been called or is being called, possibly by this thread.
+  // The callback was never in the list, or has been called, or is being called, possibly by this
+  // thread.
   if (::pthread_equal(notifier_, ::pthread_self()) != 0) return;
   detail::sleep_while(running_, &callback);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/task/detail/backtrace.hpp>
 
 #include <pthread.h>
 
@@ -27,7 +28,7 @@ namespace detail {
 class linked_stop_source;
 class bare_stop_callback;
 
-/// A stop callback, as a node in the list of its source.
+/// A stop callback, as a node in the list of its source, which the derived class knows.
 class stop_callback_base {
  public:
   stop_callback_base& operator=(stop_callback_base&&) = delete;
@@ -35,18 +36,20 @@ class stop_callback_base {
  protected:
   using invoker = void(stop_callback_base& self) noexcept;
 
-  stop_callback_base(const inplace_stop_source* source, invoker* invoke) noexcept
-      : source_(source), invoke_(invoke) {}
+  explicit stop_callback_base(invoker* function) noexcept : invoke_(function) {}
   ~stop_callback_base() = default;
 
-  // Called by the constructor and the destructor of the complete callback.
-  inline void attach() noexcept;
-  inline void detach() noexcept;
+  // Adds the callback to the list of `source`. Returns false if a stop was requested before; the
+  // caller must then call invoke(). Called by the constructor of the complete callback.
+  [[nodiscard]] inline bool attach(const inplace_stop_source& source) noexcept;
+  // Removes the callback from the list of `source`, if it is still there, or waits while another
+  // thread calls it. Called by the destructor of the complete callback.
+  inline void detach(const inplace_stop_source& source) noexcept;
+  void invoke() noexcept { invoke_(*this); }
 
  private:
   friend inplace_stop_source;
 
-  const inplace_stop_source* source_;  // null: the callback is in no list
   invoker* invoke_;
   // The source's lock protects the links. The first callback in the list has no previous one, and
   // neither has a callback that was removed to be called.
@@ -167,7 +170,7 @@ class inplace_stop_source {
   [[gnu::cold]] bool link_requested_stop() const noexcept;
   word lock_unless(word blocking_bits, word added_bits) const noexcept;
   void unlock(word state) const noexcept;
-  void attach(detail::stop_callback_base& callback) const noexcept;
+  bool attach(detail::stop_callback_base& callback) const noexcept;
   void detach(detail::stop_callback_base& callback) const noexcept;
 
   mutable detail::atomic<word> state_{0};
@@ -182,11 +185,11 @@ inline bool inplace_stop_token::stop_requested() const noexcept {
   return source_ != nullptr && source_->stop_requested();
 }
 
-inline void detail::stop_callback_base::attach() noexcept {
-  if (source_ != nullptr) source_->attach(*this);
+inline bool detail::stop_callback_base::attach(const inplace_stop_source& source) noexcept {
+  return source.attach(*this);
 }
-inline void detail::stop_callback_base::detach() noexcept {
-  if (source_ != nullptr) source_->detach(*this);
+inline void detail::stop_callback_base::detach(const inplace_stop_source& source) noexcept {
+  source.detach(*this);
 }
 
 /// A registered callback. It calls a `CallbackFn` once if a stop is requested before its
@@ -208,22 +211,29 @@ class inplace_stop_callback : private detail::stop_callback_base {
     requires std::constructible_from<CallbackFn, Initializer>
   explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
       std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-      : stop_callback_base(token.source_, &invoke), function_(std::forward<Initializer>(init)) {
+      : stop_callback_base(&call_function),
+        source_(token.source_),
+        function_(std::forward<Initializer>(init)) {
     // Checked here rather than in the class: the function may refer to a class that has this
     // callback as a member, and is incomplete until its end.
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
-    attach();
+    if (source_ == nullptr || attach(*source_)) return;
+    source_ = nullptr;
+    invoke();
   }
 
   /// Removes the callback. Waits while the function runs on another thread, and guarantees that it
   /// does not run afterwards. Does not wait if the function itself calls the destructor.
-  ~inplace_stop_callback() { detach(); }
+  ~inplace_stop_callback() {
+    if (source_ != nullptr) detach(*source_);
+  }
 
  private:
-  static void invoke(stop_callback_base& self) noexcept {
+  static void call_function(stop_callback_base& self) noexcept {
     std::forward<CallbackFn>(static_cast<inplace_stop_callback&>(self).function_)();
   }
 
+  const inplace_stop_source* source_;  // null: the callback is in no list
   [[no_unique_address]] CallbackFn function_;
 };
 
@@ -233,15 +243,27 @@ inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<C
 namespace detail {
 
 /// A stop callback like inplace_stop_callback, but with a plain function, which finds the
-/// callback's owner by the address of the callback. Has four words, without a pointer to the owner.
+/// callback's owner by the address of the callback, and with an owner that keeps the token. So it
+/// has three words.
 class bare_stop_callback : public stop_callback_base {
  public:
+  /// Registers `function`. `token` has a source.
   bare_stop_callback(inplace_stop_token token,
                      void (*function)(stop_callback_base& self) noexcept) noexcept
-      : stop_callback_base(token.source_, function) {
-    attach();
+      : stop_callback_base(function) {
+    registered_token_.set(token);
+    if (!attach(*token.source_)) invoke();
   }
-  ~bare_stop_callback() { detach(); }
+  /// Removes the callback, as the destructor of inplace_stop_callback does. `token` is the token
+  /// that the callback was registered with.
+  void remove(inplace_stop_token token) noexcept {
+    assert(!records_backtraces || registered_token_.get() == token);
+    detach(*token.source_);
+  }
+
+ private:
+  // For the assertion.
+  [[no_unique_address]] traced_field<inplace_stop_token> registered_token_;
 };
 
 /// A stop callback that passes the stop on to `source`.

@@ -315,9 +315,16 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     self.resume();
   }
 
-  // Ends the operation. Waits while the stop callback runs on another thread, where it only posts.
+  // Removes the stop callback, if there is one. Waits while it runs on another thread, where it
+  // only posts.
+  void remove_stop_callback() noexcept {
+    if (holds_ != held::stop_callback) return;
+    this->stop_callback_.remove(context_->stop);
+    std::destroy_at(&this->stop_callback_);
+  }
+  // Ends the operation.
   void finish(io::result outcome) noexcept {
-    if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
+    remove_stop_callback();
     set_outcome(outcome);
     stage_ = stage::ended;
   }
@@ -380,7 +387,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       loop_->cancel_timer(this->timer_);
       return;
     }
-    if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
+    remove_stop_callback();
     assert(!core_.has(posted_stop) && "destroyed while it was about to be cancelled");
     static_cast<void>(this->cancel());
   }

@@ -92,13 +92,13 @@ class [[nodiscard]] primitive_wait : Waiter,
     const task_context* const context = this->context();
     if (context == nullptr) return nullptr;
     if constexpr (records_waits) wait_.end();
-    if (this->has_callback()) this->remove_stop_callback();
+    if (this->has_callback()) this->remove_stop_callback(context->stop);
     this->end_wait();
     return this->is_cancelled() ? context : nullptr;
   }
 
   void abandon() noexcept {
-    if (this->has_callback()) this->remove_stop_callback();
+    if (this->has_callback()) this->remove_stop_callback(this->context()->stop);
     [[maybe_unused]] const bool has_waited = primitive_->withdraw(*this);
     assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
   }

@@ -180,7 +180,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
         if (timer_service* const timers = wait_->where().timers()) candidate.end(*timers);
       }
     });
-    if (wait_->has_callback()) this->remove_stop_callback();
+    if (wait_->has_callback()) this->remove_stop_callback(wait_->context().stop);
     wait_.reset();
   }
 

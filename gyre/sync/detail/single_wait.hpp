@@ -191,7 +191,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
   }
 
   void end_wait() noexcept {
-    if (wait_.has_callback()) this->remove_stop_callback();
+    if (wait_.has_callback()) this->remove_stop_callback(wait_.context().stop);
     std::destroy_at(&wait_);
     case_.wait = nullptr;
   }

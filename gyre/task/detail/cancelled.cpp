@@ -14,7 +14,7 @@ namespace gyre::detail {
 namespace {
 
 bool is_stop(std::error_code error, const task_context* context) noexcept {
-  return context != nullptr && error == std::errc::operation_canceled &&
+  return context != nullptr && error == std::errc::operation_canceled && !context->reports_stops &&
          context->stop.stop_requested();
 }
 

@@ -75,7 +75,6 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
 // Called when the work has ended, on any thread. Returns true if the caller must resume the
 // coroutine; otherwise this object may have been destroyed.
 bool deadline_stop::finish_work() noexcept {
-  replaced_stop_.reset();
   context().where = task_executor_;
   // For backtraces the innermost coroutine is again the awaiting one: the work has recorded the
   // stand-in, which it took for its awaiting coroutine.

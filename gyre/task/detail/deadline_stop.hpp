@@ -29,9 +29,9 @@ namespace gyre::detail {
 /// executor that requests the stop, and a stand-in for the coroutine, which the work resumes when
 /// it ends.
 ///
-/// The work runs in the context of the coroutine, whose stop token is replaced meanwhile. When the
-/// work ends, the stand-in restores the token and, if the work has moved the coroutine to another
-/// executor, returns to the first one. There it cancels the timer. If the timer is already
+/// The work runs in the context of the coroutine, whose stop token is replaced until the coroutine
+/// has taken the result. When the work ends, the stand-in, if the work has moved the coroutine to
+/// another executor, returns to the first one. There it cancels the timer. If the timer is already
 /// expiring, the coroutine and the expiry may be on different threads: the second of them resumes
 /// the coroutine (see wait_core).
 class deadline_stop : operation, timer_operation {
@@ -68,6 +68,17 @@ class deadline_stop : operation, timer_operation {
   }
 
   // The following members are for await_resume().
+
+  /// Restores the stop token of the context when it is destroyed: after the result was taken.
+  class stop_restorer {
+   public:
+    explicit stop_restorer(deadline_stop& owner) noexcept : owner_(owner) {}
+    stop_restorer& operator=(stop_restorer&&) = delete;
+    ~stop_restorer() { owner_.replaced_stop_.reset(); }
+
+   private:
+    deadline_stop& owner_;
+  };
   task_context& context() const noexcept { return frame_.context(); }
   /// Returns whether the work has run; otherwise the executor has no timers.
   bool has_run() const noexcept { return timers_ != nullptr; }
@@ -115,7 +126,7 @@ class deadline_stop : operation, timer_operation {
   executor* task_executor_ = nullptr;
   timer_service* timers_ = nullptr;
   std::optional<linked_stop_source> source_;
-  std::optional<stopped_by> replaced_stop_;  // set until the work has ended
+  std::optional<stopped_by> replaced_stop_;  // set until the result is taken
   bool is_working_ = false;                  // whether the work runs, or was destroyed while it ran
   bool has_work_ended_ = false;
   bool limit_came_first_ = false;

@@ -65,6 +65,7 @@ class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
  private:
   task_state<T>& state() noexcept { return task_access::state(work_); }
   std::exception_ptr take_error() noexcept {
+    const stop_restorer restorer(*this);
     state().end_without_continuation();
     return state().take_error();
   }
@@ -106,9 +107,11 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
   }
   value_type await_resume() {
     check_has_run();
-    if (!limit_came_first()) [[likely]]
+    if (!limit_came_first()) [[likely]] {
+      const stop_restorer restorer(*this);
       return operation_.await_resume();
-    auto outcome = result_without_stop();
+    }
+    auto outcome = outcome_of_operation();
     if (!outcome) throw_error_of_work(outcome.error());
     if constexpr (!std::is_void_v<value_type>) return *std::move(outcome);
   }
@@ -116,17 +119,17 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
   expected_t<value_type> result() {
     if (!has_run()) [[unlikely]]
       return std::unexpected(no_timers());
-    auto outcome = result_without_stop();
+    auto outcome = outcome_of_operation();
     if (!outcome) [[unlikely]]
       return std::unexpected(error_of_work(outcome.error()));
     return outcome;
   }
 
  private:
-  // Returns the operation's outcome while the context has no stop token: with a stopped token the
-  // operation would throw gyre::operation_cancelled.
-  expected_t<value_type> result_without_stop() {
-    const stopped_by no_stop(context(), inplace_stop_token());
+  // Returns the operation's outcome, a stop by the limit included, and restores the stop token.
+  expected_t<value_type> outcome_of_operation() {
+    const stop_restorer restorer(*this);
+    const stops_as_errors no_throw(context());
     return operation_.result();
   }
   std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept override {

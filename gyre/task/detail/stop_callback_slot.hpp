@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stop_callback_slot: the memory of a wait's stop callback, without a flag and without a pointer to
+// stop_callback_slot: the memory of a wait's stop callback, without a flag, a token or a pointer to
 // the wait: a saving for millions of waiting coroutines.
 #pragma once
 
@@ -11,7 +11,8 @@
 namespace gyre::detail {
 
 /// A base of `Wait`, which has a member `void stop() noexcept` that the stop callback calls. The
-/// derived class must remember whether a callback exists, and remove it before the destructor.
+/// derived class must remember whether a callback exists, and its token, and remove it before the
+/// destructor.
 template <class Wait>
 class stop_callback_slot {
  public:
@@ -24,7 +25,10 @@ class stop_callback_slot {
   void add_stop_callback(inplace_stop_token token) noexcept {
     ::new (static_cast<void*>(&callback_)) bare_stop_callback(token, &call_stop);
   }
-  void remove_stop_callback() noexcept { std::destroy_at(&callback_); }
+  void remove_stop_callback(inplace_stop_token token) noexcept {
+    callback_.remove(token);
+    std::destroy_at(&callback_);
+  }
 
  private:
   friend Wait;

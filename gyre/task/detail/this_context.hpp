@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// this_context, stopped_by, await_ready_state, fail_with, take_result: awaiters for combinators
-// that are coroutines, which read their context, replace its stop token, and end without a throw.
+// this_context, stopped_by, stops_as_errors, await_ready_state, fail_with, take_result: for
+// combinators that are coroutines, which read their context, replace its stop token, and end
+// without a throw.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -49,6 +50,20 @@ class stopped_by {
   task_context& context_;
   inplace_stop_token outer_;
   std::uint32_t outer_cancellations_;
+};
+
+/// Lets waits of a context report a stop as an error during the lifetime of this object. The token
+/// stays, because a wait removes its stop callback from the source of the token.
+class stops_as_errors {
+ public:
+  explicit stops_as_errors(task_context& context) noexcept : context_(context) {
+    context.reports_stops = true;
+  }
+  stops_as_errors& operator=(stops_as_errors&&) = delete;
+  ~stops_as_errors() { context_.reports_stops = false; }
+
+ private:
+  task_context& context_;
 };
 
 /// An awaiter that runs a task to its end, and leaves the result or the error in the task.
