@@ -93,7 +93,7 @@ void joinable_work::report_error() noexcept {
   std::exception_ptr error = take_error();
   if (error == nullptr) return;
   if (owner_ == nullptr) {
-    if (error != cancellation()) terminate_detached(error);
+    end_detached(error);
     return;
   }
   scope_access::add_error_of(*this, *owner_, std::move(error));

@@ -6,6 +6,7 @@
 #include <gyre/task/detail/started_task.hpp>
 
 #include <algorithm>
+#include <coroutine>
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -13,97 +14,113 @@
 namespace gyre::detail {
 namespace {
 
-/// The Handler type for a coroutine without spawn_options::on_error.
-struct no_handler {
-  explicit operator bool() const noexcept { return false; }
-  void operator()(std::exception_ptr) const noexcept {}
+/// A coroutine that is to be started, and its settings.
+template <class Handler>
+struct spawned_work {
+  executor& target;
+  inplace_stop_token stop;
+  task<> work;
+  [[no_unique_address]] Handler on_error;
+  [[no_unique_address]] traced_field<const char*> name;
 };
 
-/// A coroutine that was started. Destroys itself and frees its memory when the coroutine ends.
-template <class Handler>
-class running_task final : started_task<running_task<Handler>> {
+/// A started coroutine without spawn_options::on_error.
+class detached_task final : task_context {
  public:
-  running_task(executor& target, inplace_stop_token token, task<>&& work, Handler&& on_error,
-               const char* name) noexcept
-      : started_task<running_task>(target, std::move(work)), on_error_(std::move(on_error)) {
-    this->stop = token;
-    this->trace.name.set(name);
+  struct handler {};
+
+  explicit detached_task(spawned_work<handler>& spawned) noexcept {
+    where = &spawned.target;
+    stop = spawned.stop;
+    finished = &destroy;
+    trace.name.set(spawned.name.get());
   }
 
-  using started_task<running_task>::start;
+  void start(task<> work) { task_access::state(work).start_detached(*this, end_); }
 
  private:
-  friend started_task<running_task>;
+  static std::coroutine_handle<> destroy(task_context& self) noexcept;
+
+  detached_end end_;
+};
+
+/// A started coroutine with spawn_options::on_error.
+class handled_task final : started_task<handled_task> {
+ public:
+  using handler = move_only_function<void(std::exception_ptr)>;
+
+  explicit handled_task(spawned_work<handler>& spawned) noexcept
+      : started_task(spawned.target, std::move(spawned.work)),
+        on_error_(std::move(spawned.on_error)) {
+    stop = spawned.stop;
+    trace.name.set(spawned.name.get());
+  }
+
+  void start() { started_task::start(); }
+
+ private:
+  friend started_task;
 
   void on_work_ended() noexcept;
 
-  [[no_unique_address]] Handler on_error_;
+  handler on_error_;
 };
 
-/// A task posted to its executor and not yet started. Its block is large enough for the
-/// running_task that replaces it there.
-template <class Handler>
+/// A coroutine that was posted to its executor and not started yet. Its block is large enough for
+/// the `Started` task that replaces it there, and frees the block when the coroutine ends.
+template <class Started>
 class posted_task final : operation {
  public:
+  using handler = typename Started::handler;
+
   static constexpr std::size_t bytes() noexcept {
-    return std::max(sizeof(posted_task), sizeof(running_task<Handler>));
+    return std::max(sizeof(posted_task), sizeof(Started));
   }
-  static void post(executor& target, task<>&& work, inplace_stop_token stop, Handler&& on_error,
-                   const char* name) {
+  static void post(spawned_work<handler> spawned) {
     void* const memory = slab_allocate(bytes());
-    auto* const posted =
-        new (memory) posted_task(target, std::move(work), stop, std::move(on_error), name);
+    executor& target = spawned.target;
     // Runs the task, or destroys it if the executor is destroyed first.
-    target.post_discardable(*posted, [](operation& self) noexcept {
-      auto& op = static_cast<posted_task&>(self);
-      op.~posted_task();
-      slab_deallocate(&op, bytes());
-    });
+    target.post_discardable(*new (memory) posted_task(std::move(spawned)),
+                            [](operation& self) noexcept {
+                              auto& op = static_cast<posted_task&>(self);
+                              op.~posted_task();
+                              slab_deallocate(&op, bytes());
+                            });
   }
 
  private:
-  posted_task(executor& target, task<>&& work, inplace_stop_token stop, Handler&& on_error,
-              const char* name) noexcept
-      : operation(&on_start),
-        where_(&target),
-        stop_(stop),
-        work_(std::move(work)),
-        on_error_(std::move(on_error)),
-        name_(name) {}
+  explicit posted_task(spawned_work<handler>&& spawned) noexcept
+      : operation(&on_start), spawned_(std::move(spawned)) {}
 
   static void on_start(operation& self) {
     auto& posted = static_cast<posted_task&>(self);
-    executor& where = *posted.where_;
-    const inplace_stop_token stop = posted.stop_;
-    task<> work = std::move(posted.work_);
-    Handler on_error = std::move(posted.on_error_);
-    const char* const name = posted.name_;
+    spawned_work<handler> spawned = std::move(posted.spawned_);
     posted.~posted_task();
-    (new (&posted) running_task<Handler>(where, stop, std::move(work), std::move(on_error), name))
-        ->start();
-  }
-
-  executor* where_;
-  inplace_stop_token stop_;
-  task<> work_;
-  [[no_unique_address]] Handler on_error_;
-  const char* name_;
-};
-
-template <class Handler>
-void running_task<Handler>::on_work_ended() noexcept {
-  if (std::exception_ptr error = this->take_error()) {
-    if (on_error_) {
-      on_error_(error_outside(std::move(error)));
-    } else if (error != cancellation()) {
-      terminate_detached(error);
+    auto* const started = new (&posted) Started(spawned);
+    if constexpr (std::same_as<Started, detached_task>) {
+      started->start(std::move(spawned.work));
+    } else {
+      started->start();
     }
   }
-  this->~running_task();
-  slab_deallocate(this, posted_task<Handler>::bytes());
+
+  spawned_work<handler> spawned_;
+};
+
+std::coroutine_handle<> detached_task::destroy(task_context& self) noexcept {
+  auto* const ended = static_cast<detached_task*>(&self);
+  ended->~detached_task();
+  slab_deallocate(ended, posted_task<detached_task>::bytes());
+  return std::noop_coroutine();
 }
 
-static_assert(records_backtraces || posted_task<no_handler>::bytes() <= 64, "spawn() says so");
+void handled_task::on_work_ended() noexcept {
+  if (std::exception_ptr error = this->take_error()) on_error_(error_outside(std::move(error)));
+  this->~handled_task();
+  slab_deallocate(this, posted_task<handled_task>::bytes());
+}
+
+static_assert(records_backtraces || posted_task<detached_task>::bytes() == 48, "spawn() says so");
 
 }  // namespace
 
@@ -118,12 +135,13 @@ void terminate_detached(const std::exception_ptr& error) noexcept {
 
 void spawn_task(executor& target, task<> work, spawn_options options) {
   if (!work.valid()) throw_empty_task();
+  traced_field<const char*> name;
+  name.set(options.name);
   if (options.on_error) {
-    using handler = move_only_function<void(std::exception_ptr)>;
-    posted_task<handler>::post(target, std::move(work), options.stop, std::move(options.on_error),
-                               options.name);
+    posted_task<handled_task>::post(
+        {target, options.stop, std::move(work), std::move(options.on_error), name});
   } else {
-    posted_task<no_handler>::post(target, std::move(work), options.stop, {}, options.name);
+    posted_task<detached_task>::post({target, options.stop, std::move(work), {}, name});
   }
 }
 

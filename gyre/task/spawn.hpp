@@ -53,7 +53,7 @@ void spawn_task(executor& target, task<> work, spawn_options options);
 /// has started; it then destroys the coroutine.
 /// Errors: std::bad_alloc; std::logic_error for an empty task. The coroutine's own errors go to
 /// spawn_options::on_error.
-/// Complexity: a coroutine frame and 64 bytes from the slab, 96 with on_error.
+/// Complexity: a coroutine frame and 48 bytes from the slab, 96 with on_error.
 template <awaitable Awaitable>
 void spawn(executor& target, Awaitable awaitable, spawn_options options = {},
            std::source_location location = std::source_location::current()) {

@@ -3,6 +3,8 @@
 #include <gyre/task/spawn.hpp>
 
 #include <gyre/base/slab.hpp>
+#include <gyre/task/finally.hpp>
+#include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -37,6 +39,11 @@ task<> sets(bool& flag) {
 task<int> fails(const char* message) {
   throw std::runtime_error(message);
   co_return 0;
+}
+
+task<> refuses(const char* message) {
+  throw std::runtime_error(message);
+  co_return;
 }
 
 std::string message_of(const std::exception_ptr& error) {
@@ -116,6 +123,34 @@ TEST(SpawnDeathTest, ErrorWithoutAHandlerEndsTheProgramWithItsMessage) {
         executor.run_all();
       },
       "an exception left a detached coroutine: nobody wants me");
+}
+
+// finally() ends its coroutine with the error of another one, without a throw.
+TEST(SpawnDeathTest, ErrorThatIsPassedOnWithoutAHandlerEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        manual_executor executor;
+        bool cleaned = false;
+        gyre::spawn(executor, gyre::finally(refuses("passed on"), [&] { return sets(cleaned); }));
+        executor.run_all();
+      },
+      "an exception left a detached coroutine: passed on");
+}
+
+TEST(Spawn, IgnoresACancellationThrownOrPassedOn) {
+  manual_executor executor;
+  const auto held = std::make_shared<int>();
+  auto stops = [](std::shared_ptr<int>) -> task<> {
+    throw gyre::operation_cancelled();
+    co_return;
+  };
+  bool cleaned = false;
+  gyre::spawn(executor, stops(held));
+  gyre::spawn(executor, gyre::finally(stops(held), [&] { return sets(cleaned); }));
+  executor.run_all();
+  EXPECT_TRUE(cleaned);
+  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST(Spawn, HandsOverTheStopToken) {

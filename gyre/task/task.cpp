@@ -2,6 +2,7 @@
 #include <gyre/task/task.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/spawn.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -48,6 +49,12 @@ std::coroutine_handle<> end_failed_or_unawaited(task_promise_base& promise,
   self.destroy();
   return context.finished(context);
 }
+
+void end_detached(const std::exception_ptr& error) noexcept {
+  if (error != cancellation()) terminate_detached(error);
+}
+
+void end_detached() noexcept { end_detached(caught_error()); }
 
 void catch_into(std::exception_ptr* error) noexcept { std::construct_at(error, caught_error()); }
 

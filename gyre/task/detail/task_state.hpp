@@ -45,6 +45,7 @@ inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<store
 /// | address | awaited | - | address | address, has_value | address, has_error | - |
 /// | …, has_value | has a result | - | - | replaced | has_error | 0 |
 /// | …, has_error | has an exception | - | - | - | - | 0, throws |
+/// | detached | nobody takes the result | - | has_value | - | has_value, or the program ends | - |
 ///
 /// A task that was started in a context of its own keeps the word "ready". A trivial result has no
 /// destructor; it sets no flag while a coroutine awaits it. A plain frame (frame.hpp) may be too
@@ -55,6 +56,7 @@ class task_end {
   bool empty() const noexcept { return word_ == 0; }
   bool is_unawaited() const noexcept { return (word_ & ~large) == ready; }
   bool failed() const noexcept { return (word_ & has_error) != 0; }
+  bool is_detached() const noexcept { return word_ == detached; }
 
   /// Returns the awaiting coroutine; null if context.finished() returns the coroutine to resume.
   std::coroutine_handle<> continuation() const noexcept {
@@ -81,11 +83,26 @@ class task_end {
   static constexpr std::uintptr_t flags = 7;
   // Never combined with an address, which may have this bit.
   static constexpr std::uintptr_t large = 8;
+  // Both flags together mean nothing else.
+  static constexpr std::uintptr_t detached = ready | has_value;
 
   explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
 
   std::uintptr_t word_;
 };
+
+/// The end of a coroutine without a result, in a context of its own, whose owner does not take the
+/// coroutine's exception either: an exception other than cancellation() ends the program. One word,
+/// since the task is not kept.
+class detached_end : public task_end {
+ public:
+  detached_end() noexcept : task_end(detached) {}
+};
+
+/// Ends the program if `error`, which left a detached coroutine, is not cancellation(). Without an
+/// argument: the exception being handled.
+[[gnu::cold]] void end_detached(const std::exception_ptr& error) noexcept;
+[[gnu::cold]] void end_detached() noexcept;
 
 /// Throws the std::logic_error for an await of an empty task.
 [[noreturn, gnu::cold]] void throw_empty_task();
@@ -186,8 +203,9 @@ class task_state : public task_end {
     }
     static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
     static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
-    void unhandled_exception() noexcept { static_cast<task_state*>(this->end)->fail(); }
+    void unhandled_exception() noexcept { task_state::fail(*this->end); }
     void fail(std::exception_ptr error) noexcept {
+      if (std::is_void_v<T> && this->end->is_detached()) return end_detached(error);
       static_cast<task_state*>(this->end)->fail(std::move(error));
     }
   };
@@ -264,6 +282,19 @@ class task_state : public task_end {
       context.trace.destroy.set(&destroy_failed);
     }
     return coroutine_;
+  }
+  /// Runs the coroutine like start(), but lets `end` replace the task, which becomes empty.
+  void start_detached(task_context& context, detached_end& end)
+    requires std::is_void_v<T>
+  {
+    if (!is_unawaited()) [[unlikely]]
+      throw_empty_task();
+    const handle coroutine = coroutine_;
+    word_ = 0;
+    coroutine.promise().end = &end;
+    coroutine.promise().context = &context;
+    context.trace.innermost.set(&coroutine.promise());
+    resume(coroutine);
   }
   /// Starts the coroutine as a concurrent child of another one: see start_nested().
   void start_child(task_context& context) { start_nested(prepare(context), *context.where); }
@@ -365,9 +396,14 @@ class task_state : public task_end {
     std::destroy_at(&value_);
     word_ &= ~has_value;
   }
+  // Ends the coroutine of `end` with the exception being handled.
+  [[gnu::cold, gnu::noinline]] static void fail(task_end& end) noexcept {
+    if (std::is_void_v<T> && end.is_detached()) return end_detached();
+    static_cast<task_state&>(end).fail();
+  }
   // Stores the exception being handled. Drops a result, because a local's destructor may throw
   // after co_return.
-  [[gnu::cold, gnu::noinline]] void fail() noexcept {
+  void fail() noexcept {
     if ((word_ & has_value) != 0) drop_value();
     catch_into(&error_);
     word_ |= has_error;
