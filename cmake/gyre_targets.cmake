@@ -45,7 +45,8 @@ function(gyre_add_room name)
   target_sources(${target} ${scope}
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  if(CMAKE_UNITY_BUILD)
+  if(arg_SOURCES AND (GYRE_UNITY OR CMAKE_UNITY_BUILD))
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
     gyre_allow_unity(${target})
     target_compile_options(${target} PRIVATE -Wno-shadow)  # one source's names may shadow another's
   endif()
@@ -79,6 +80,9 @@ function(gyre_check_headers_alone target headers sources)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
     BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE room)
   set(alone ${headers})
+  if(GYRE_UNITY OR CMAKE_UNITY_BUILD)
+    set(sources "")  # only the first source of each batch compiles its header alone
+  endif()
   foreach(file IN LISTS headers sources)
     # The first directive after `#pragma once`: an include below a condition is not always first.
     file(STRINGS "${file}" first REGEX "^#([^p]|p[^r])" LIMIT_COUNT 1)
