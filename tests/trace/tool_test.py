@@ -16,7 +16,9 @@ def metadata(name: str, pid: int, tid: int, value: str) -> dict:
     return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {"name": value}}
 
 
-def held(name: str, begin: float, length: float, pid: int = 7, tid: int = 8, **more: object) -> dict:
+def held(
+    name: str, begin: float, length: float, pid: int = 7, tid: int = 8, **more: object
+) -> dict:
     return {
         "ph": "X",
         "name": name,
@@ -43,7 +45,9 @@ class Trace(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def dump(self, *events: dict, name: str = "one.json", pid: int = 7, process: str = "shop") -> str:
+    def dump(
+        self, *events: dict, name: str = "one.json", pid: int = 7, process: str = "shop"
+    ) -> str:
         content = {
             "traceEvents": [
                 metadata("process_name", pid, 0, process),
@@ -86,6 +90,13 @@ class Trace(unittest.TestCase):
         self.assertIn("held 100 ms by handler GET /slow", text)
         self.assertNotIn("by io", text)
 
+    def test_names_a_function_that_took_all_of_its_phase(self) -> None:
+        text = self.run_tool(
+            "report", self.dump(held("io", 0, 100 * MS), held("handler GET /slow", 0, 100 * MS))
+        )
+        self.assertIn("held 100 ms by handler GET /slow", text)
+        self.assertNotIn("by io", text)
+
     def test_says_that_a_function_still_runs(self) -> None:
         text = self.run_tool("report", self.dump(held("task work", 0, 40 * MS, running=True)))
         self.assertIn("by task work, still running", text)
@@ -102,6 +113,22 @@ class Trace(unittest.TestCase):
         self.assertIn("request GET /report [http]: 100 ms, thread 'loop-0' (8) of shop\n", text)
         self.assertIn("    statement select 1 [postgres]: 80 ms\n", text)
         self.assertIn("span resize (running) [span]: 1 s", text)
+
+    def test_lists_waits_of_one_name_together(self) -> None:
+        text = self.run_tool(
+            "report",
+            self.dump(
+                *wait("lock wait book", "sync", 1, 0, 10 * MS),
+                *wait("lock wait book", "sync", 2, 0, 50 * MS),
+                *wait("request GET /account", "http", 3, 0, 60 * MS),
+                *wait("request GET /other", "http", 4, 0, 60 * MS),
+            ),
+        )
+        self.assertIn("  lock wait book [sync]: 50 ms, 2 times, 60 ms in total, thread ", text)
+        # No wait and no request is a part of another request, or of a wait of the same name.
+        self.assertEqual(text.count("request GET /other"), 1)
+        self.assertNotIn("    request ", text)
+        self.assertEqual(text.count("    lock wait book [sync]: 60 ms\n"), 2)
 
     def test_prints_names_within_one_line(self) -> None:
         path = self.dump(
