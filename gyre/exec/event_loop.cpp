@@ -127,6 +127,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   if (turns_.get() % turns_per_look == 0) recorder_ = trace::detail::find_recorder();
   io_polled_at_.reset();
   std::size_t done = run_tasks();
+  wakeup_time_ = 0;
   if (stopped()) return done;
   begin_time_limits();
   // Deferred operations remain from the turn before if on_exception has thrown.
@@ -156,7 +157,9 @@ std::size_t event_loop::run_tasks() {
   if (has_watches && !is_timed) return 0;  // fast path of a loop that serves descriptors
   const steady_time start_time = is_timed ? now() : steady_time{};
   const std::uint64_t begin = trace::detail::begin_event(recorder_);
-  batch_ = inbox::batch(wait_strategy_.next_batch(*this, has_watches, batch_size_));
+  batch_ =
+      inbox::batch(wait_strategy_.next_batch(*this, has_watches, batch_size_), &post_lateness_);
+  if (wakeup_time_ != 0) record_wakeup();
   const auto run = [&] {
     if (!chain_.empty()) chain_.run(batch_);
     if (batch_.more()) !overflow_.empty() ? run_all() : run_stored();
@@ -197,7 +200,7 @@ bool event_loop::run_measured() {
   for (; batch_.more() && code != 0; code = next_task_code()) {
     if (is_limited_) release_slot();
     batch_.count(1);
-    inbox::batch one(1);
+    inbox::batch one(1, &post_lateness_);
     tasks.begin_function(code);
     run_inbox(one);
     tasks.end_function();
@@ -224,7 +227,7 @@ void event_loop::run_limited() {
   while (batch_.more() && inbox_ready()) {
     release_slot();
     batch_.count(1);
-    inbox::batch one(1);
+    inbox::batch one(1, &post_lateness_);
     run_inbox(one);
   }
 }
@@ -240,6 +243,13 @@ void event_loop::run_overflow() {
     batch_.count(1);
     next->execute();
   }
+}
+
+// The loop had no task when it fell asleep, so the post that woke it is the first of this batch. If
+// the loop has seen that task before the post could wake it, no task may be left.
+void event_loop::record_wakeup() noexcept {
+  if (has_tasks())
+    wakeup_lateness_.record(now().time_since_epoch() - std::chrono::nanoseconds{wakeup_time_});
 }
 
 // Timers and descriptors are served only between batches, so a batch that took too long halves the
@@ -284,6 +294,9 @@ void event_loop::sleep_until(steady_time deadline) {
   poller_->wait(deadline);
   trace::detail::end_event(recorder_, begin, trace::detail::event_kind::sleep,
                            trace::detail::address_of(this));
+  // relaxed, here and in wake_poller(): the poller's wake-up orders the accesses.
+  wakeup_time_ = new_wakeup_time_.load(std::memory_order_relaxed);
+  if (wakeup_time_ != 0) new_wakeup_time_.store(0, std::memory_order_relaxed);
 }
 
 // ---- 3. I/O
@@ -431,6 +444,7 @@ void event_loop::wake_unless_awake() noexcept {
 
 void event_loop::wake_poller() noexcept {
   trace::detail::record_moment(trace::detail::event_kind::wake, trace::detail::address_of(this));
+  new_wakeup_time_.store(now().time_since_epoch().count(), std::memory_order_relaxed);
   signal_poller();
 }
 
@@ -528,6 +542,8 @@ loop_metrics event_loop::metrics() const {
       .timers_pending = timers_pending_.get(),
       .descriptors_watched = descriptors_watched_.get(),
       .timer_lateness = timer_lateness_,
+      .wakeup_lateness = wakeup_lateness_,
+      .post_lateness = post_lateness_,
   };
 }
 

@@ -297,6 +297,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool has_tasks() noexcept { return !chain_.empty() || inbox_ready() || !overflow_.empty(); }
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
+  void record_wakeup() noexcept;
   void adapt_batch(duration elapsed) noexcept;
   void release_slot() noexcept { slots_in_use_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
@@ -346,13 +347,16 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
       sleeps_;
   detail::published_counter timers_pending_, descriptors_watched_;
-  histogram timer_lateness_;
+  histogram timer_lateness_, wakeup_lateness_, post_lateness_;
+  std::int64_t wakeup_time_ = 0;  // time of the post that ended the last sleep; 0 once it has run
 
   // The members below are written by posting threads: by each post of a limited loop, and by each
   // wake-up.
   alignas(false_sharing_range) detail::atomic<std::size_t> slots_in_use_{0};  // at most inbox_limit
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
+  // The time of the post that wakes the loop, in nanoseconds; 0 if there was none.
+  detail::atomic<std::int64_t> new_wakeup_time_{0};
 };
 
 }  // namespace gyre

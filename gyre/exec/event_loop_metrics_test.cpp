@@ -114,7 +114,8 @@ TEST(EventLoopMetrics, ANewLoopHasCountedNothing) {
   EXPECT_EQ(metrics.tasks_run + metrics.tasks_refused + metrics.timers_fired + metrics.io_events +
                 metrics.exceptions + metrics.turns + metrics.polls + metrics.sleeps +
                 metrics.wakeups + metrics.tasks_pending + metrics.timers_pending +
-                metrics.descriptors_watched + metrics.timer_lateness.count(),
+                metrics.descriptors_watched + metrics.timer_lateness.count() +
+                metrics.wakeup_lateness.count() + metrics.post_lateness.count(),
             0u);
 }
 
@@ -172,6 +173,78 @@ TEST(EventLoopMetrics, RecordHowLateTimersAre) {
   loop_metrics sum = scripted.loop.metrics();
   sum += scripted.loop.metrics();
   EXPECT_EQ(sum.timer_lateness.count(), 4u);
+}
+
+TEST(EventLoopMetrics, RecordHowLateAPostIsThatWakesTheLoop) {
+  virtual_time_loop<> sleeper;
+  gyre::loop& loop = sleeper.loop;
+  sleeper.time.on_sleep([&] {
+    std::thread([&] { loop.post([] {}); }).join();
+    sleeper.time.advance(40ms);
+    // Neither the second task nor a post to the loop when it is awake wakes it.
+    std::thread([&] { loop.post([] {}); }).join();
+  });
+  for (int sleep = 0; sleep < 3; ++sleep) loop.run_once();
+  std::thread([&] { loop.post([] {}); }).join();
+  sleeper.time.advance(1s);
+  loop.run_once();
+  const gyre::histogram lateness = loop.metrics().wakeup_lateness;
+  EXPECT_EQ(lateness.count(), 3u);
+  EXPECT_EQ(lateness.sum(), 120ms);
+  loop_metrics sum = loop.metrics();
+  sum += loop.metrics();
+  EXPECT_EQ(sum.wakeup_lateness.count(), 6u);
+}
+
+TEST(EventLoopMetrics, AWakeUpWithoutATaskIsNotALatePost) {
+  virtual_time_loop<> sleeper;
+  gyre::loop& loop = sleeper.loop;
+  gyre::timer timer(loop, [] {});
+  timer.start_after(1ms);
+  sleeper.time.on_sleep([&] {
+    loop.stop();
+    sleeper.time.advance(1s);
+  });
+  loop.run();
+  loop.restart();
+  loop.post([] {});
+  loop.run_once();
+  EXPECT_EQ(loop.metrics().wakeup_lateness.count(), 0u);
+}
+
+template <class Inbox>
+class EventLoopPostLateness : public testing::Test {};
+
+// Inboxes whose blocks have four cells.
+using inboxes_of_small_blocks =
+    testing::Types<gyre::inbox::basic_fifo<4>, gyre::inbox::basic_sharded<4>>;
+TYPED_TEST_SUITE(EventLoopPostLateness, inboxes_of_small_blocks);
+
+TYPED_TEST(EventLoopPostLateness, IsThatOfTheFirstPostOfEachBlockButTheFirst) {
+  gyre::basic_loop<TypeParam> loop;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int task = 0; task < 13; ++task) loop.post([] {});
+  const auto posted = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(2ms);
+  const auto run = std::chrono::steady_clock::now();
+  while (loop.poll()) continue;
+  const auto end = std::chrono::steady_clock::now();
+  const gyre::histogram lateness = loop.metrics().post_lateness;
+  EXPECT_EQ(lateness.count(), 3u);
+  EXPECT_GE(lateness.sum(), 3 * (run - posted));
+  EXPECT_LE(lateness.max(), end - begin);
+  loop_metrics sum = loop.metrics();
+  sum += loop.metrics();
+  EXPECT_EQ(sum.post_lateness.count(), 6u);
+}
+
+TYPED_TEST(EventLoopPostLateness, IsRecordedWithALimitToo) {
+  gyre::basic_loop<TypeParam> loop({.inbox_limit = 100});
+  for (int round = 0; round < 10; ++round) {
+    for (int task = 0; task < 8; ++task) loop.post([] {});
+    while (loop.poll()) continue;
+  }
+  EXPECT_EQ(loop.metrics().post_lateness.count(), 19u);
 }
 
 TEST(EventLoopMetrics, SayWhatTheLoopDoesItsIoWith) {

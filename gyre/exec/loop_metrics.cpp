@@ -26,13 +26,15 @@ loop_metrics& loop_metrics::operator+=(const loop_metrics& other) noexcept {
   timers_pending += other.timers_pending;
   descriptors_watched += other.descriptors_watched;
   timer_lateness.merge(other.timer_lateness);
+  wakeup_lateness.merge(other.wakeup_lateness);
+  post_lateness.merge(other.post_lateness);
   return *this;
 }
 
 void write_metrics(metrics::exposition& output, const loop_metrics& counts) {
   const auto& [io, tasks_run, tasks_refused, timers_fired, io_events, exceptions, turns, polls,
-               sleeps, wakeups, tasks_pending, timers_pending, descriptors_watched,
-               timer_lateness] = counts;
+               sleeps, wakeups, tasks_pending, timers_pending, descriptors_watched, timer_lateness,
+               wakeup_lateness, post_lateness] = counts;
   output.add_gauge("gyre_loop_info", "The poller of the loop.", 1, {{"io", io}});
   output.add_counter("gyre_loop_tasks_run_total", "Tasks that the loop has run.", tasks_run);
   output.add_counter("gyre_loop_tasks_refused_total", "Tasks refused by a full inbox.",
@@ -52,6 +54,12 @@ void write_metrics(metrics::exposition& output, const loop_metrics& counts) {
   output.add_histogram("gyre_loop_timer_lateness_seconds",
                        "Time from the deadline of a timer until the loop began to run it.",
                        timer_lateness);
+  output.add_histogram("gyre_loop_wakeup_lateness_seconds",
+                       "Time from a post that woke the loop until the loop began to run its task.",
+                       wakeup_lateness);
+  output.add_histogram("gyre_loop_post_lateness_seconds",
+                       "Time from a post until its task began to run, of one post in about 2000.",
+                       post_lateness);
 }
 
 }  // namespace gyre

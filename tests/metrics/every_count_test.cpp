@@ -125,9 +125,9 @@ TEST(EveryCount, BaseAndSyncAreWritten) {
 
 TEST(EveryCount, LoopsAndPoolsAreWritten) {
   gyre::loop_metrics loop;
-  auto& [io, b, c, d, e, f, g, h, i, j, k, l, m, n] = loop;
+  auto& [io, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = loop;
   io = "uring";
-  every_field(b, c, d, e, f, g, h, i, j, k, l, m, n).expect_in(loop);
+  every_field(b, c, d, e, f, g, h, i, j, k, l, m, n, o, p).expect_in(loop);
   exposition samples;
   write_metrics(samples, loop);
   EXPECT_TRUE(samples.text().contains("gyre_loop_info{io=\"uring\"} 1\n"));

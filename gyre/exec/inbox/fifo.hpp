@@ -4,6 +4,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/clock.hpp>
 #include <gyre/exec/inbox/detail/erased_task.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
@@ -146,6 +147,7 @@ class basic_fifo {
       if (segment_of(tail) == full && is_closed(tail)) {
         std::unique_ptr<segment_type, give_back> new_segment(take_segment(full, cells),
                                                              give_back{&pool_});
+        new_segment->first_post = gyre::detail::monotonic_now();
         do {
           // release: pairs with the acquire in claim(), and makes the initialisation of the segment
           // visible. acquire: for the full segment that is linked below. relaxed on failure:

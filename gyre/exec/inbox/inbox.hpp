@@ -2,6 +2,9 @@
 // inbox::policy: the concept of a loop's inbox, a multi-producer, single-consumer queue of tasks.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/base/histogram.hpp>
+
 #include <concepts>
 #include <cstddef>
 
@@ -20,13 +23,21 @@ enum class ordering {
 /// event_loop::stop() ends its batch.
 class batch {
  public:
-  explicit batch(std::size_t limit) noexcept : limit_(limit) {}
+  /// `post_lateness`, unless null, gets the times of the posts that the inbox times.
+  explicit batch(std::size_t limit, histogram* post_lateness = nullptr) noexcept
+      : limit_(limit), post_lateness_(post_lateness) {}
   /// Called by the inbox: more() returns whether another task may run, left() how many at most.
   bool more() const noexcept { return !has_ended_ && ran_ < limit_; }
   bool ended() const noexcept { return has_ended_; }
   std::size_t left() const noexcept { return limit_ - ran_; }
   /// Called by the inbox: counts tasks that have been called, including one that has thrown.
   void count(std::size_t tasks) noexcept { ran_ += tasks; }
+  /// Called by the inbox before the task of a timed post runs. An inbox need not time posts.
+  void record_timed_post(steady_time posted_at) noexcept {
+    if (post_lateness_ != nullptr) {
+      post_lateness_->record(gyre::detail::monotonic_now() - posted_at);
+    }
+  }
 
   void end() noexcept { has_ended_ = true; }
   std::size_t ran() const noexcept { return ran_; }
@@ -36,6 +47,7 @@ class batch {
   std::size_t limit_;
   std::size_t ran_ = 0;
   bool has_ended_ = false;
+  histogram* post_lateness_;
 };
 
 /// An MPSC queue of callables, also of move-only ones; the consumer is the loop's thread.

@@ -5,6 +5,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/clock.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 
@@ -50,6 +51,9 @@ struct alignas(Alignment) segment {
   segment() noexcept { cells[Cells].mark_end(); }
 
   gyre::detail::atomic<segment*> next{nullptr};
+  /// The time of the post that took the first cell. The first segment of a list has none, as its
+  /// first task may be posted long after the segment was made.
+  steady_time first_post{};
   std::array<task_cell, Cells + 1> cells{};
 };
 
@@ -119,6 +123,9 @@ class segment_reader {
   template <class Pool>
   void run(batch& tasks, std::size_t limit, Pool& pool) {
     while (limit > 0 && tasks.more() && ready(pool)) {
+      if (index_ == 0 && segment_->first_post != steady_time{}) {
+        tasks.record_timed_post(segment_->first_post);
+      }
       read_position position(*this, tasks);
       Segment& segment = *segment_;
       const std::size_t max_tasks = std::min(tasks.left(), limit);

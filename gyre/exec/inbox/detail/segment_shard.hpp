@@ -4,6 +4,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/exec/inbox/detail/segment.hpp>
 #include <gyre/exec/inbox/detail/shard.hpp>
@@ -71,6 +72,7 @@ class segment_shard : public shard_base, public intrusive_list_node {
 
   [[gnu::noinline]] void append_segment() {
     segment_type* new_segment = pool_.take();
+    new_segment->first_post = gyre::detail::monotonic_now();
     if (index_ < CellsPerSegment) last_->cells[index_].mark_end();
     // release: pairs with the acquire in segment_reader::ready(), which sees the initialised
     // segment.
