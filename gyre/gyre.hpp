@@ -19,6 +19,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>
+#include <gyre/base/log_level.hpp>
 #include <gyre/base/move_only_any.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>

@@ -3,6 +3,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/log.hpp>
 #include <gyre/base/detail/process_threads.hpp>
 #include <gyre/base/detail/thread_stack.hpp>
 #include <gyre/base/detail/ticks.hpp>
@@ -32,10 +33,10 @@ void print(const held_executor& report) {
   if (!report.activity.empty()) text.append(" by ").append(report.activity);
   text += " (thread " + std::to_string(report.thread) + "): ";
   text += report.activity.empty() ? "a task, handler or coroutine blocks or computes there; move "
-                                    "that to a thread_pool\n"
-                                  : "move that to a thread_pool\n";
-  for (const std::string& each : report.stack) text.append("  at ").append(each).append("\n");
-  static_cast<void>(std::fputs(text.c_str(), stderr));
+                                    "that to a thread_pool"
+                                  : "move that to a thread_pool";
+  for (const std::string& each : report.stack) text.append("\n  at ").append(each);
+  detail::log(log_level::warning, text);
 }
 
 // Returns "function (image+offset)", or as much of it as is known.

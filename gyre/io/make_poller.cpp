@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // make_poller: chooses the poller of a loop.
+#include <gyre/base/detail/log.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/io/epoll_poller.hpp>
 #include <gyre/io/uring_poller.hpp>
 #include <gyre/io/uring_support.hpp>
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -56,7 +56,7 @@ void warn_once(const std::string& reason) {
   static std::atomic_flag has_warned;
   // relaxed: only the flag's value matters; nothing else is published.
   if (has_warned.test_and_set(std::memory_order_relaxed)) return;
-  std::fprintf(stderr, "gyre: io_uring cannot be used, using epoll: %s\n", reason.c_str());
+  detail::log(log_level::warning, "gyre: io_uring cannot be used, using epoll: ", reason);
 }
 
 }  // namespace

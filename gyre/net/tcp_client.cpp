@@ -3,6 +3,7 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/log.hpp>
 #include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/base/exponential_backoff.hpp>
 #include <gyre/metrics/exposition.hpp>
@@ -11,7 +12,6 @@
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/connection_race.hpp>
 
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -147,8 +147,8 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
 
 void tcp_client::core::print_failure(std::error_code reason) const noexcept try {
   const std::string server = target_.to_string();
-  std::fprintf(stderr, "gyre: %s: connect %s: %s\n", client_options.name.c_str(), server.c_str(),
-               reason.message().c_str());
+  gyre::detail::log(log_level::warning, "gyre: ", client_options.name, ": connect ", server, ": ",
+                    reason.message());
 } catch (const std::bad_alloc&) {
   return;  // there is no memory for the message
 }

@@ -2,6 +2,7 @@
 #include <gyre/trace/dump_writer.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/log.hpp>
 #include <gyre/base/detail/replace_file.hpp>
 #include <gyre/base/detail/ticks.hpp>
 #include <gyre/trace/detail/event.hpp>
@@ -13,7 +14,6 @@
 #include <gyre/trace/detail/text_report.hpp>
 
 #include <atomic>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <optional>
@@ -30,15 +30,13 @@ constexpr std::chrono::milliseconds min_limit{1};
 constexpr std::size_t min_file_bytes = std::size_t{64} << 10;
 
 void print(const slow_dump& dump) {
-  std::string text = "gyre: ";
-  text.append(dump.cause);
   if (dump.error) {
-    text.append("; the trace could not be written to ").append(dump.path);
-    text.append(": ").append(dump.error.message()).append("\n");
+    gyre::detail::log(log_level::error, "gyre: ", dump.cause,
+                      "; the trace could not be written to ", dump.path, ": ",
+                      dump.error.message());
   } else {
-    text.append("; the trace is in ").append(dump.path).append("\n");
+    gyre::detail::log(log_level::info, "gyre: ", dump.cause, "; the trace is in ", dump.path);
   }
-  static_cast<void>(std::fputs(text.c_str(), stderr));
 }
 
 dump_writer_options checked(dump_writer_options settings) {

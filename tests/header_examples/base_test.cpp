@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iostream>
 #include <memory>
 #include <random>
 #include <string_view>
@@ -65,6 +66,17 @@ TEST(BaseExamples, HistogramTellsQuantiles) {
   took.record(end - begin);
   const std::chrono::nanoseconds high = took.quantile(0.99);
   EXPECT_EQ(high, std::chrono::nanoseconds(20));
+}
+
+// gyre/base/log_level.hpp, docs/guide/programs.md
+TEST(BaseExamples, LogLevelHidesWarnings) {
+  gyre::set_log_level(gyre::log_level::error);
+  gyre::set_log_writer([](gyre::log_level level, std::string_view message) noexcept {
+    std::clog << gyre::to_string(level) << ' ' << message << '\n';
+  });
+  EXPECT_EQ(gyre::current_log_level(), gyre::log_level::error);
+  gyre::set_log_writer(nullptr);
+  gyre::set_log_level(gyre::log_level::info);
 }
 
 // gyre/base/constant_time_equal.hpp

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// message_limit: limits the rate of messages on stderr, so that peers cannot fill a log.
+// message_limit: limits the rate of error messages, so that peers cannot fill a log.
 //
 //     if (!limit.may_print(now, "http::server", "errors of handlers")) return;
-//     std::fputs("gyre: http::server: a handler threw\n", stderr);
+//     detail::log(log_level::error, "gyre: http::server: a handler threw");
 #pragma once
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/log.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
+#include <string>
 
 namespace gyre::detail {
 
@@ -43,8 +43,8 @@ class message_limit {
   [[nodiscard]] bool may_print(steady_time now, const char* sender, const char* kind) noexcept {
     const std::optional<std::uint64_t> suppressed = admit(now);
     if (suppressed.value_or(0) > 0) {
-      std::fprintf(stderr, "gyre: %s: %" PRIu64 " more %s, not printed\n", sender, *suppressed,
-                   kind);
+      log(log_level::error, "gyre: ", sender, ": ", std::to_string(*suppressed), " more ", kind,
+          ", not printed");
     }
     return suppressed.has_value();
   }

@@ -2,6 +2,7 @@
 #include <gyre/http/detail/server_core.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/log.hpp>
 #include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -324,23 +324,23 @@ std::vector<http::route_metrics> server_core::route_metrics() const {
 }
 
 void server_core::report(const request& request, const std::exception_ptr& error) noexcept {
+  constexpr std::size_t max_path_length = 200;
   try {
     if (error_handler) return error_handler(request, error);
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& failure) {
       if (!may_print_error(request.loop().now())) return;
-      std::fprintf(stderr, "gyre: http::server: a handler of %.*s %.*s threw: %s\n",
-                   static_cast<int>(request.method_text().size()), request.method_text().data(),
-                   static_cast<int>(std::min<std::size_t>(request.path().size(), 200)),
-                   request.path().data(), failure.what());
+      gyre::detail::log(log_level::error, "gyre: http::server: a handler of ",
+                        request.method_text(), " ", request.path().substr(0, max_path_length),
+                        " threw: ", failure.what());
     }
   } catch (const operation_cancelled&) {
     return;  // the handler ended because it was stopped
   } catch (...) {
     if (!may_print_error(request.loop().now())) return;
-    std::fputs("gyre: http::server: a handler, or on_error(), threw an unknown exception\n",
-               stderr);
+    gyre::detail::log(log_level::error,
+                      "gyre: http::server: a handler, or on_error(), threw an unknown exception");
   }
 }
 

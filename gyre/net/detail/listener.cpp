@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/listener.hpp>
 
+#include <gyre/base/detail/log.hpp>
+
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -39,8 +40,8 @@ accept_operation* listening_socket::end_pause() noexcept {
 
 void listening_socket::report_once(int error) noexcept {
   if (std::exchange(was_reported_, true)) return;
-  std::fprintf(stderr, "gyre: accept: %s; connections are refused (said once per listener)\n",
-               std::strerror(error));
+  gyre::detail::log(log_level::error, "gyre: accept: ", std::strerror(error),
+                    "; connections are refused (said once per listener)");
 }
 
 void listening_socket::note_refused(std::error_code error) noexcept {

@@ -2,9 +2,9 @@
 #include <gyre/net/detail/server_defaults.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/log.hpp>
 #include <gyre/base/detail/message_limit.hpp>
 
-#include <cstdio>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -30,7 +30,7 @@ move_only_function<void(std::error_code)> print_accept_errors(std::string name,
   return [name = std::move(name), now,
           limit = std::make_unique<gyre::detail::message_limit>()](std::error_code why) {
     if (!limit->may_print(now(), name.c_str(), "pauses of accepting")) return;
-    std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
+    gyre::detail::log(log_level::error, "gyre: ", name, ": accepting pauses: ", why.message());
   };
 }
 
