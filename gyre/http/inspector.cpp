@@ -3,15 +3,18 @@
 
 #include <gyre/base/detail/json_text.hpp>
 #include <gyre/base/detail/printable_text.hpp>
+#include <gyre/base/log_level.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/http/detail/connection_listing.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
+#include <gyre/http/error.hpp>
 #include <gyre/http/metrics_handler.hpp>
 #include <gyre/http/parameter_error.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/server_options.hpp>
+#include <gyre/http/status.hpp>
 #include <gyre/http/trace_handler.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
@@ -125,6 +128,23 @@ std::string connections_as_text(const listed_connections& listed) {
   return text;
 }
 
+constexpr std::size_t max_level_length = 16;
+
+response log_level_page() {
+  return page_of(std::string(to_string(current_log_level())) + "\n", false);
+}
+
+response change_log_level(request& request) {
+  std::string_view name = request.body();
+  while (name.ends_with('\n') || name.ends_with('\r')) name.remove_suffix(1);
+  const std::optional<log_level> level = parse_log_level(name);
+  if (!level) {
+    throw http_error(status::bad_request, "the level is off, error, warning or info");
+  }
+  set_log_level(*level);
+  return log_level_page();
+}
+
 inspector_options checked(inspector_options options, const net::endpoint& address) {
   if (address.is_unix() && address.path().empty()) {
     throw std::invalid_argument("gyre::http::inspector: " + address.to_string() +
@@ -178,6 +198,8 @@ class inspector_core {
     get("/connections",
         [this](request& request) -> task<response> { return list_connections(request); });
     get("/trace", trace_handler());
+    get("/log-level", [](request&) { return log_level_page(); });
+    server_.put("/log-level", &change_log_level, {.body_limit = max_level_length});
     server_.get("/", [this](request&) { return page_of(index_, false); });
   }
   inspector_core(const inspector_core&) = delete;

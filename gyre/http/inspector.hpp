@@ -28,7 +28,8 @@ class inspector_core;
 }  // namespace detail
 
 /// A small HTTP server on a thread of its own, so that it responds while every loop of the program
-/// is held. It changes nothing and runs no code of its clients: all routes are GET.
+/// is held. It runs no code of its clients, and changes nothing but the log level: all other routes
+/// are GET.
 ///
 /// | path | shows |
 /// |---|---|
@@ -37,6 +38,7 @@ class inspector_core;
 /// | `/tasks` | the live tasks, the oldest first: name, place, age, peer |
 /// | `/connections` | the connections of the servers that show_connections() named |
 /// | `/trace` | what the flight recorder has kept: see trace_handler() |
+/// | `/log-level` | the log level; PUT sets it to the body: off, error, warning or info |
 ///
 /// `/tasks` and `/connections` are text, or JSON for a client that accepts application/json or asks
 /// for `?format=json`; `?limit=20` shows fewer entries. The text escapes control characters of

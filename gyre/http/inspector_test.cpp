@@ -2,6 +2,7 @@
 // The addresses for operators: metrics_handler() and inspector; and traces over several programs.
 #include <gyre/http/inspector.hpp>
 
+#include <gyre/base/log_level.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -84,12 +85,10 @@ class greeted_server {
   std::optional<gyre::net::tcp_stream> client_;
 };
 
-// Sends a GET request on a connection of its own, and returns the whole response.
+// Sends a request on a connection of its own, and returns the whole response.
 template <class Stream>
-task<std::string> ask(task<Stream> connecting, std::string path, std::string fields) {
+task<std::string> ask_for(task<Stream> connecting, std::string request) {
   Stream peer = co_await std::move(connecting);
-  const std::string request =
-      "GET " + path + " HTTP/1.1\r\nConnection: close\r\n" + fields + "\r\n";
   auto writing = peer.write_all(request);
   co_await std::move(writing);
   std::string all;
@@ -100,11 +99,15 @@ task<std::string> ask(task<Stream> connecting, std::string path, std::string fie
   }
   co_return all;
 }
-task<std::string> ask(gyre::net::endpoint server, std::string path, std::string fields) {
+task<std::string> ask_for(const gyre::net::endpoint& server, std::string request) {
   if (server.is_unix()) {
-    return ask(gyre::as_task(gyre::net::connect_unix(server)), std::move(path), std::move(fields));
+    return ask_for(gyre::as_task(gyre::net::connect_unix(server)), std::move(request));
   }
-  return ask(gyre::as_task(gyre::net::connect(server)), std::move(path), std::move(fields));
+  return ask_for(gyre::as_task(gyre::net::connect(server)), std::move(request));
+}
+task<std::string> ask(const gyre::net::endpoint& server, const std::string& path,
+                      const std::string& fields) {
+  return ask_for(server, "GET " + path + " HTTP/1.1\r\nConnection: close\r\n" + fields + "\r\n");
 }
 std::string get(const gyre::net::endpoint& server, std::string path,
                 std::string fields = "Host: localhost\r\n") {
@@ -137,7 +140,7 @@ TEST_F(HttpInspector, ServesTheMetricsInTwoFormats) {
   EXPECT_THAT(open, HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0"));
   EXPECT_THAT(open, HasSubstr("# TYPE orders counter\norders_total 3\n"));
   EXPECT_THAT(open, EndsWith("# EOF\n"));
-  EXPECT_THAT(get(address, "/"), EndsWith("/metrics\n/tasks\n/connections\n/trace\n"));
+  EXPECT_THAT(get(address, "/"), EndsWith("/metrics\n/tasks\n/connections\n/trace\n/log-level\n"));
 }
 
 TEST_F(HttpInspector, ChangesNothingAndServesNoOtherHost) {
@@ -259,6 +262,28 @@ TEST_F(HttpInspector, ShowsTheFlightRecorder) {
   EXPECT_THAT(get(address, "/trace?seconds=x"), StartsWith("HTTP/1.1 400 "));
 }
 
+TEST_F(HttpInspector, ShowsAndSetsTheLogLevel) {
+  const gyre::net::endpoint address = begin();
+  const auto put = [&](const std::string& level, const std::string& host = "localhost") {
+    gyre::loop loop;
+    return gyre::sync_wait(
+        loop, ask_for(address, "PUT /log-level HTTP/1.1\r\nConnection: close\r\nHost: " + host +
+                                   "\r\nContent-Length: " + std::to_string(level.size()) +
+                                   "\r\n\r\n" + level));
+  };
+  EXPECT_THAT(get(address, "/log-level"), EndsWith("\r\n\r\ninfo\n"));
+  EXPECT_THAT(put("error\n"), AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\nerror\n")));
+  EXPECT_EQ(gyre::current_log_level(), gyre::log_level::error);
+  EXPECT_THAT(get(address, "/log-level"), EndsWith("\r\n\r\nerror\n"));
+  EXPECT_THAT(put("loud"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(put(""), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(put(std::string(17, '\n')), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(put("info", "evil.example.org"), StartsWith("HTTP/1.1 421 "));
+  EXPECT_EQ(gyre::current_log_level(), gyre::log_level::error);
+  EXPECT_THAT(put("info"), EndsWith("\r\n\r\ninfo\n"));
+  EXPECT_EQ(gyre::current_log_level(), gyre::log_level::info);
+}
+
 TEST_F(HttpInspector, RespondsWhileALoopIsHeld) {
   const gyre::net::endpoint address = begin({.limit = 20ms});
   std::latch held(1), released(1);  // the thread may use them until it is joined
@@ -287,7 +312,7 @@ TEST_F(HttpInspector, MayHavePagesOfItsOwn) {
   EXPECT_THROW(inspector->get("/late", [](http::request&) { return http::response(); }),
                std::logic_error);
   EXPECT_THAT(get(inspector->local_endpoint(), "/version"), EndsWith("\r\n\r\n7"));
-  EXPECT_THAT(get(inspector->local_endpoint(), "/"), EndsWith("/trace\n/version\n"));
+  EXPECT_THAT(get(inspector->local_endpoint(), "/"), EndsWith("/trace\n/log-level\n/version\n"));
 }
 
 TEST_F(HttpInspector, NeedsNoStart) { inspector.emplace(all, any_port()); }
