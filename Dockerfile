@@ -23,17 +23,22 @@ WORKDIR /gyre
 COPY CMakeLists.txt LICENSE ./
 COPY cmake cmake
 COPY gyre gyre
-RUN cmake -B build -G Ninja -DGYRE_BUILD_TESTS=OFF -DGYRE_BUILD_LAB=OFF \
-      -DGYRE_BUILD_EXAMPLES=OFF && \
-    cmake --build build && cmake --install build --prefix /usr/local && rm -rf build
+COPY packaging/hello packaging/hello
 COPY examples/hello_http.cpp examples/
-RUN g++ -std=c++23 -O2 examples/hello_http.cpp $(pkg-config --cflags --libs gyre) -o hello_http
+# Compiles the rooms that the program links, and no others.
+RUN cmake -S packaging/hello -B build -G Ninja -DGYRE_SOURCE_DIR=/gyre \
+      -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCMAKE_EXE_LINKER_FLAGS=-s \
+      -DHELLO_LOOP=OFF && \
+    cmake --build build --target hello_http
 
 FROM debian:12-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends \
       libbrotli1 libc-ares2 libnghttp2-14 liburing2 libssl3 libzstd1 zlib1g && \
-    rm -rf /var/lib/apt/lists/* && useradd --system gyre
-COPY --from=build /gyre/hello_http /usr/local/bin/hello_http
-USER gyre
+    rm -rf /var/lib/apt/lists/*
+COPY --from=build /gyre/build/hello_http /usr/local/bin/hello_http
+# A number, as Kubernetes cannot tell that a name is not root's.
+USER 65532:65532
 EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=3s --start-period=5s CMD ["bash", "-c", \
+  "exec 3<>/dev/tcp/localhost/8080; printf 'GET /hello/health HTTP/1.0\\r\\n\\r\\n' >&3; grep --quiet '^Hello, health$' <&3"]
 CMD ["hello_http"]

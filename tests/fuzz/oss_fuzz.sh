@@ -7,7 +7,7 @@
 #
 # The environment has the compilers CC and CXX with the flags CFLAGS and CXXFLAGS, which choose the
 # sanitizer; LIB_FUZZING_ENGINE, which is linked; and OUT, the folder of the results. WORK is for the
-# build tree. In a Debian or Ubuntu image, these packages are needed: cmake ninja-build pkg-config
+# build tree, GYRE_CMAKE_OPTIONS for more options of CMake. In a Debian or Ubuntu image, these packages are needed: cmake ninja-build pkg-config
 # libbrotli-dev libc-ares-dev libgmock-dev libgtest-dev libnghttp2-dev liburing-dev libssl-dev
 # libzstd-dev nlohmann-json3-dev python3 zlib1g-dev.
 set -euo pipefail
@@ -22,7 +22,8 @@ cmake -S "$source" -B "$build" -G Ninja \
   "-DCMAKE_CXX_COMPILER=$CXX" "-DCMAKE_CXX_FLAGS=${CXXFLAGS:-}" \
   -DCMAKE_FIND_LIBRARY_SUFFIXES=.a -DPKG_CONFIG_ARGN=--static \
   -DGYRE_BUILD_LAB=OFF -DGYRE_BUILD_EXAMPLES=OFF -DGYRE_INSTALL=OFF \
-  -DGYRE_FUZZ=ON "-DGYRE_FUZZING_ENGINE=$LIB_FUZZING_ENGINE"
+  -DGYRE_FUZZ=ON "-DGYRE_FUZZING_ENGINE=$LIB_FUZZING_ENGINE" \
+  ${GYRE_CMAKE_OPTIONS:-}
 
 names=("$@")
 if ((${#names[@]} == 0)); then
