@@ -24,11 +24,11 @@ while IFS= read -r library; do
     echo "$others" >&2
     exit 1
   fi
-  # Functions of unnamed namespaces and lambdas (Ul), and parts that the compiler has split off (.),
-  # are local to their source.
+  # Functions of unnamed namespaces and lambdas (Ul, and $_ of Clang), and parts that the compiler has
+  # split off (.), are local to their source.
   if hidden=$(nm --defined-only --format=posix "$library" | sed --quiet 's/ t .*//p' |
     grep --extended-regexp '^_ZN[KVRO]*4gyre' |
-    grep --invert-match --extended-regexp '_GLOBAL__N_|Ul|[.]'); then
+    grep --invert-match --extended-regexp '_GLOBAL__N_|Ul|[$]_|[.]'); then
     echo "$library hides functions of gyre:" >&2
     c++filt <<<"$hidden" >&2
     exit 1
