@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Images of gyre:
 #
-#   docker build --target develop --tag gyre-develop .   # all tools that CONTRIBUTING.md names
+#   docker build --target develop --tag gyre-develop .   # the packages that CONTRIBUTING.md needs
+#   docker run --rm --interactive --tty --volume "$PWD:/gyre" gyre-develop
 #   docker build --tag gyre-hello .                      # a small image that runs an example
 #
 # io_uring is used only if the container's seccomp profile allows it; otherwise loops use epoll.
 
 FROM debian:12 AS develop
-# Makes the layer of packages and tools depend on their lists alone.
+# Makes the layer of packages depend on their list alone. The Python packages belong to the sources
+# that are mounted here: `tools/setup` there installs them.
 WORKDIR /gyre
 COPY tools/setup tools/
-COPY lab/requirements.lock lab/
-RUN tools/setup all && rm -rf /var/lib/apt/lists/*
+RUN tools/setup all --no-python && rm -rf /var/lib/apt/lists/*
 CMD ["bash"]
 
 FROM debian:12 AS build
