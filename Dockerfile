@@ -12,14 +12,14 @@ FROM debian:12 AS develop
 # that are mounted here: `tools/setup` there installs them.
 WORKDIR /gyre
 COPY tools/setup tools/
-RUN tools/setup all --no-python && rm -rf /var/lib/apt/lists/*
+RUN tools/setup all --no-python && rm -rf /var/cache/apt /var/lib/apt/lists/*
 CMD ["bash"]
 
 FROM debian:12 AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends \
       cmake g++ libbrotli-dev libc-ares-dev libnghttp2-dev liburing-dev libssl-dev libzstd-dev \
       ninja-build nlohmann-json3-dev pkg-config zlib1g-dev && \
-    rm -rf /var/lib/apt/lists/*
+    rm -rf /var/cache/apt /var/lib/apt/lists/*
 WORKDIR /gyre
 COPY CMakeLists.txt LICENSE ./
 COPY cmake cmake
@@ -35,11 +35,11 @@ RUN cmake -S packaging/hello -B build -G Ninja -DGYRE_SOURCE_DIR=/gyre \
 FROM debian:12-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends \
       libbrotli1 libc-ares2 libnghttp2-14 liburing2 libssl3 libzstd1 zlib1g && \
-    rm -rf /var/lib/apt/lists/*
+    rm -rf /var/cache/apt /var/lib/apt/lists/*
 COPY --from=build /gyre/build/hello_http /usr/local/bin/hello_http
 # A number, as Kubernetes cannot tell that a name is not root's.
 USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=3s --start-period=5s CMD ["bash", "-c", \
-  "exec 3<>/dev/tcp/localhost/8080; printf 'GET /hello/health HTTP/1.0\\r\\n\\r\\n' >&3; grep --quiet '^Hello, health$' <&3"]
+  "exec 3<>/dev/tcp/127.0.0.1/8080; printf 'GET /hello/me HTTP/1.0\\r\\n\\r\\n' >&3; grep -q me <&3"]
 CMD ["hello_http"]
