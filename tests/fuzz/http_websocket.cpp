@@ -36,18 +36,13 @@ struct setting {
   std::optional<deflate_agreement> deflate;
 };
 
-// Removes the pieces of an unfinished message: how many of them came before the end depends on how
-// the bytes are cut.
-std::string without_rest(const std::string& events, receiving mode) {
-  if (mode == receiving::messages) return events;
-  const std::size_t end = events.rfind(';');
-  return events.substr(0, end == std::string::npos ? 0 : end + 1);
-}
-
 std::string receive(std::span<const std::byte> input, std::size_t size, const setting& setup) {
   websocket_session session(setup.role, websocket_limits{.message = max_message, .frame = 100'000},
                             {}, setup.deflate);
   std::string events;
+  // Excludes the pieces of an unfinished message: how many of them came before the end depends on
+  // how the bytes are cut.
+  std::size_t end_of_messages = 0;
   gyre::io::buffer output;
   while (!input.empty()) {
     auto piece = input.first(std::min(size, input.size()));
@@ -62,7 +57,10 @@ std::string receive(std::span<const std::byte> input, std::size_t size, const se
           }
           require(message.bytes.size() <= std::size_t{64} << 10);
           events += message.text();
-          if (message.is_last) events += message.is_text() ? "t;" : "b;";
+          if (message.is_last) {
+            events += message.is_text() ? "t;" : "b;";
+            end_of_messages = events.size();
+          }
           break;
         }
         case event::wants_input:
@@ -71,10 +69,10 @@ std::string receive(std::span<const std::byte> input, std::size_t size, const se
           break;
         case event::closed:
           require(session.has_sent_close());
-          return without_rest(events, setup.mode) + "closed";
+          return events.substr(0, end_of_messages) + "closed";
         case event::failed:
           require(session.has_sent_close());
-          return without_rest(events, setup.mode) + "failed" +
+          return events.substr(0, end_of_messages) + "failed" +
                  std::to_string(static_cast<int>(session.error()));
       }
     }
