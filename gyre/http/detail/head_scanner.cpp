@@ -3,14 +3,7 @@
 
 #include <gyre/http/detail/find_control.hpp>
 
-#include <algorithm>
-
 namespace gyre::http::detail {
-namespace {
-
-constexpr std::size_t max_limit = std::size_t{1} << 30U;  // offsets have 32 bits
-
-}  // namespace
 
 // Checks bytes and limits in the order of the bytes, so that the result does not depend on how
 // reads split them.
@@ -21,9 +14,9 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
   const char* const end = begin + bytes.size();
   // Returns the offset of the first byte that the current line must not have. An empty line is
   // exempt.
-  const auto limit_of_line = [&]() -> std::size_t {
-    if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, max_limit);
-    return fields_ + std::min(limits.fields, max_limit);
+  const auto limit_of_line = [&, max = limits.bounded()]() -> std::size_t {
+    if (!trailers && fields_ == 0) return line_ + max.start_line;
+    return fields_ + max.fields;
   };
   const auto fail = [&](errc start_line_error, errc field_error) {
     const errc error = !trailers && fields_ == 0 ? start_line_error : field_error;

@@ -7,6 +7,7 @@
 
 #include <gyre/http/error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -21,6 +22,14 @@ struct head_limits {
   std::size_t start_line = 8 * 1024;  ///< bytes of the start line, line end included
   std::size_t fields = 32 * 1024;     ///< bytes of all field lines, line ends included
   std::size_t field_count = 100;      ///< number of field lines
+
+  /// Returns the limits, at most 1 GiB each, because offsets have 32 bits. Sums of them fit, too.
+  [[nodiscard]] constexpr head_limits bounded() const noexcept {
+    constexpr std::size_t max = std::size_t{1} << 30U;
+    return {.start_line = std::min(start_line, max),
+            .fields = std::min(fields, max),
+            .field_count = std::min(field_count, max)};
+  }
 };
 
 /// Finds the end of a head in input that grows between calls, and scans each byte once.
