@@ -845,6 +845,9 @@ TEST_F(HttpClientHttp2, AHeadThatIsTooLongIsAnError) {
   EXPECT_EQ(sending.error(), errc::fields_too_large);
   EXPECT_THAT(sending.message(), HasSubstr("sending the request"));
   EXPECT_EQ(client->metrics().retries, 0U);
+  client_request long_field(method::get, server.url("/a"));
+  long_field.set("X-Long", std::string(70'000, 'x'));
+  EXPECT_EQ(finish(send(std::move(long_field))).error(), errc::fields_too_large);
   client_request upload(method::post, server.url("/b"));
   upload.set_stream("", [](request_body_writer& writer) -> task<> {
     co_await writer.write("a");

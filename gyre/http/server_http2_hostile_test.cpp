@@ -81,11 +81,30 @@ class Http2Hostile : public http2_server_fixture {
                co_return status::ok;
              },
              {.streamed_body = true});
+    on->post("/read",
+             [](request& request) -> task<response> {
+               while (co_await request.next_chunk()) {
+               }
+               co_return status::ok;
+             },
+             {.streamed_body = true});
     on->start();
   }
   int last_requests = 0;  // of the path /last
 
   std::size_t memory() { return on->metrics().http2.memory; }
+  /// Turns the loop until `count` requests are in progress. Returns the largest change of a turn.
+  std::size_t turn_until_active(std::size_t count) {
+    std::size_t largest = 0;
+    for (std::size_t before = on->metrics().active; before != count;) {
+      virtual_time.loop.poll();
+      const std::size_t after = on->metrics().active;
+      largest =
+          std::max({largest, after - std::min(after, before), before - std::min(after, before)});
+      before = after;
+    }
+    return largest;
+  }
   /// Connects, and lets the connection become idle.
   http2_client& connect_idle() {
     clients_.emplace_back(on->local_endpoint());
@@ -275,6 +294,40 @@ TEST_F(Http2Hostile, OthersHaveTheirTurnBeforeABurstIsHandled) {
     virtual_time.turn_until([this] { return last_requests == 1; });
     last_requests = 0;
   }
+}
+
+TEST_F(Http2Hostile, NewClientsShareTheWorkOfATurn) {
+  constexpr std::size_t clients = 20;
+  std::string requests;
+  for (std::uint32_t stream = 1; stream < 20; stream += 2) {
+    requests += request_frame(stream, "GET", "/slow");
+  }
+  std::vector<const http2_client*> all;
+  for (std::size_t i = 0; i < clients; ++i) all.push_back(&connect_idle());
+  for (const http2_client* each : all) each->send(requests);
+  EXPECT_LE(turn_until_active(10 * clients), clients + 8);
+}
+
+// Each stop throws through a handler.
+TEST_F(Http2Hostile, FewHandlersOfAClientThatLeavesAreStoppedInATurn) {
+  for (const char* path : {"/pieces", "/read"}) {
+    for (const bool is_half_closed : {false, true}) {
+      http2_client hostile = connect_http2();
+      hostile.send(hundred_requests("POST", path, 0));
+      turn_until_active(100);
+      is_half_closed ? hostile.socket.end_sending() : hostile.socket.close();
+      EXPECT_LE(turn_until_active(0), 16u) << path << is_half_closed;
+    }
+  }
+}
+
+TEST_F(Http2Hostile, RequestsAreCountedWithTheirState) {
+  http2_client& client = connect_idle();
+  const std::size_t idle = memory();
+  client.send(hundred_requests("GET", "/slow"));
+  virtual_time.turn_until([this] { return on->metrics().active == 100; });
+  virtual_time.settle();
+  EXPECT_GT(memory() - idle, std::size_t{100} * 2000);
 }
 
 TEST_F(Http2Hostile, AConnectionThatIsUsedGetsItsRequestsHandledTogether) {

@@ -7,6 +7,7 @@
 #include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/http2_request.hpp>
 #include <gyre/http/detail/server_core.hpp>
+#include <gyre/http/detail/turn_budget.hpp>
 #include <gyre/http/request_target.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
@@ -79,16 +80,16 @@ void exchange::attach(exchange_stream& stream) noexcept {
 
 errc exchange::begin(exchange_stream& stream, std::span<const std::byte> head) {
   attach(stream);
-  state_->head_bytes.append(head);
+  head_bytes_.append(head);
   const errc error =
-      parse_request_head(state_->head_bytes.text(), shard_->core().head_limits, state_->head);
+      parse_request_head(head_bytes_.text(), shard_->core().head_limits, state_->head);
   return error == errc{} ? begin_request(1) : error;
 }
 
 errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_end) {
   attach(stream);
-  const errc error = read_http2_request(head, is_end, shard_->core().head_limits,
-                                        state_->head_bytes, state_->head);
+  const errc error =
+      read_http2_request(head, is_end, shard_->core().head_limits, head_bytes_, state_->head);
   state_->request.connect_protocol_ = state_->head.connect_protocol;
   return error == errc{} ? begin_request(2) : error;
 }
@@ -300,11 +301,12 @@ bool exchange::may_release_request() const noexcept {
 
 // Frees the request but for its head, because most upgraded connections are idle.
 void exchange::release_request() {
-  const std::string_view head = state_->head_bytes.text();
+  const std::string_view head = head_bytes_.text();
   released_head_ = std::make_unique_for_overwrite<char[]>(head.size());
   released_size_ = static_cast<std::uint32_t>(head.size());
   std::ranges::copy(head, released_head_.get());
   state_.reset();
+  head_bytes_ = io::buffer({.prepend = 0});
 }
 
 // Makes a released request again, for those who are told how it has ended. Returns false without
@@ -313,9 +315,10 @@ bool exchange::restore_request() noexcept {
   if (state_ != nullptr) return true;
   try {
     auto state = std::make_unique<request_state>(*this);
-    state->head_bytes.append(std::string_view(released_head_.get(), released_size_));
+    head_bytes_.clear();
+    head_bytes_.append(std::string_view(released_head_.get(), released_size_));
     const head_limits& limits = shard_->core().head_limits;
-    if (parse_request_head(state->head_bytes.text(), limits, state->head) != errc{}) return false;
+    if (parse_request_head(head_bytes_.text(), limits, state->head) != errc{}) return false;
     state_ = std::move(state);
     static_cast<void>(describe_request(1));
     static_cast<void>(shard_->core().find(state_->request, state_->match));
@@ -402,6 +405,7 @@ void exchange::leave_connection() noexcept {
 }
 
 void exchange::reset() noexcept {
+  unlink();
   live_.reset();
   body_.reset();
   writer_.reset();
@@ -414,7 +418,7 @@ void exchange::reset() noexcept {
   }
   if (state_ == nullptr) return;  // not used again
   released_head_.reset();
-  clear_and_trim(state_->head_bytes);
+  clear_and_trim(head_bytes_);
   state_->origin.reset();
   http::request& request = state_->request;
   request.body_ = {};
@@ -439,11 +443,15 @@ void exchange::detach() noexcept {
   if (needs_origin && restore_request()) static_cast<void>(origin());  // the stream finds it
   was_secure_ = is_secure();
   stream_ = nullptr;
-  ++holds_;
   body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
+  shard_->budget->stop(*this);
+}
+
+void exchange::stop_handler() noexcept {
+  ++holds_;
   wake_reader();
-  low_water_.wake();
-  stop_source_.request_stop();
+  if (stream_ == nullptr) low_water_.wake();
+  if (!has_coroutine_ended_) stop_source_.request_stop();
   release_hold();
 }
 
@@ -518,13 +526,13 @@ void exchange::fail_body(errc error) {
 }
 
 void exchange::on_peer_ended() {
-  ++holds_;
-  if (body_.expects_more()) {
-    if (body_.end_input() != no_error) close_connection();
-    wake_reader();
-  }
+  const bool has_whole_body = !body_.expects_more();
+  if (!has_whole_body && body_.end_input() != no_error) close_connection();
   const bool runs = (has_handler() || writing_) && !has_coroutine_ended_;
-  if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
+  if (runs && !shard_->core().options.serve_half_closed) return shard_->budget->stop(*this);
+  if (has_whole_body) return;
+  ++holds_;
+  wake_reader();
   release_hold();
 }
 
@@ -570,7 +578,7 @@ bool exchange::holds(std::string_view text) const noexcept {
     return is_before(memory.data(), text.data()) &&
            is_before(text.data() + text.size(), memory.data() + memory.size());
   };
-  return contains(state_->head_bytes.text()) || contains(body_.text()) || contains(body_.chunk());
+  return contains(head_bytes_.text()) || contains(body_.text()) || contains(body_.chunk());
 }
 
 void exchange::send(response& result) {

@@ -5,6 +5,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/detail/ticks.hpp>
+#include <gyre/base/intrusive_list.hpp>
 #include <gyre/http/detail/body_source.hpp>
 #include <gyre/http/detail/byte_sink.hpp>
 #include <gyre/http/detail/exchange_stream.hpp>
@@ -48,12 +49,18 @@ struct server_route;
 /// exchange outlives it, and destroys itself when the handler has ended.
 ///
 /// Thread-safety: the loop's thread only.
-class exchange final : public gyre::detail::slab_object, public byte_sink {
+class exchange final : public gyre::detail::slab_object,
+                       public intrusive_list_node,
+                       public byte_sink {
  public:
   explicit exchange(server_shard& shard);
+  /// Returns the bytes of the objects of a request, without what they point to.
+  static constexpr std::size_t object_size() noexcept {
+    return sizeof(exchange) + sizeof(request_state);
+  }
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
-  ~exchange() override = default;
+  ~exchange() override { unlink(); }
 
   /// Parses a whole head of HTTP/1, and finds the route. Returns errc{} when the head is valid. The
   /// caller has counted the request by server_core::begin_work(); the exchange calls end_work().
@@ -86,6 +93,9 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   /// Called when the connection or the stream has ended, which is not used afterwards. May destroy
   /// the exchange.
   void detach() noexcept;
+  /// Requests the stop of the handler, and wakes it if it waits for the client. May destroy the
+  /// exchange. Called by turn_budget::stop().
+  void stop_handler() noexcept;
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
   [[nodiscard]] event_loop& loop() const noexcept;
   /// Returns null once the connection has ended.
@@ -159,7 +169,6 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
 
     http::request request;
     request_head head;
-    io::buffer head_bytes{{.prepend = 0}};
     route_match<std::unique_ptr<server_route>> match;
     std::optional<request_origin> origin;  // once it was asked for
     std::array<char, 32> own_id;           // NOLINT(*-member-init): written before it is read
@@ -216,6 +225,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   exchange_stream* stream_ = nullptr;
   std::shared_ptr<server_core> keeps_core_;  // owns the core once the stream has ended
   std::unique_ptr<request_state> state_;     // null after release_request()
+  io::buffer head_bytes_{{.prepend = 0}};    // the text of the head, while there is a state
   std::unique_ptr<char[]> released_head_;    // of a request that was released
   std::uint32_t released_size_ = 0;
   incoming_body body_;

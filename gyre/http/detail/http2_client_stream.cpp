@@ -98,7 +98,7 @@ task<> http2_client_stream::send_head(message outgoing, const request_clock& clo
   header_block& head = connection_.scratch_head();
   head.clear();
   add_request_head(outgoing.request, outgoing.route, outgoing.framing, head);
-  if (head.cost() > http2_session::max_sent_head) {
+  if (!http2_session::may_send(head)) {
     is_too_long_ = true;
     clock.fail(errc::fields_too_large, sending_frames);
   }
@@ -163,7 +163,7 @@ task<> http2_client_stream::end_body(const message_writer& framing, const http::
   if (framing.is_chunked() && !trailers.empty()) {
     auto block = std::make_unique<header_block>();
     for (const auto& [name, value] : trailers) block->add_lowered(name, value);
-    if (block->cost() > http2_session::max_sent_head) {
+    if (!http2_session::may_send(*block)) {
       clock.fail(errc::fields_too_large, "sending the trailers");
     }
     request_trailers_ = std::move(block);

@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/detail/turn_budget.hpp>
 #include <gyre/http/error.hpp>
 
 #include <algorithm>
@@ -15,15 +16,21 @@ namespace {
 // The work of a client's frames, in bytes of http2_session::take_work(), after which other
 // connections have their turn: first, for each response that was sent to its end, and at most. So a
 // new connection causes little in a turn, and one that is used gets its requests handled together.
-constexpr std::size_t first_work_in_a_row = std::size_t{8} << 10;
-constexpr std::size_t work_per_response = std::size_t{4} << 10;
-constexpr std::size_t max_work_in_a_row = std::size_t{512} << 10;
+constexpr std::size_t first_work_in_a_row = std::size_t{16} << 10;
+constexpr std::size_t work_per_response = std::size_t{8} << 10;
+constexpr std::size_t max_work_in_a_row = std::size_t{1} << 20;
+// A connection is new until it may cause this much. All new ones of a loop share a limit.
+constexpr std::size_t work_of_known_client = std::size_t{64} << 10;
+// Each new client may cause this much in a turn, so that none waits for all others.
+constexpr std::size_t min_work_in_a_row = std::size_t{4} << 10;
 // After this many sent bytes other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
 // While the connections of the server hold much, less of each connection's output is buffered.
 constexpr std::size_t max_buffered_under_pressure = std::size_t{16} << 10;
 // While the connections of the server hold much, a connection has this part of its limits.
 constexpr std::size_t parts_under_pressure = 8;
+// The memory of a request besides its head and its bodies.
+constexpr std::size_t memory_of_request = sizeof(http2_stream) + exchange::object_size();
 // A connection that holds less needs no memory to be counted by its tcp_connection.
 constexpr std::size_t min_counted_memory = std::size_t{32} << 10;
 // The time after which a client may send more of a body, if the memory of the server allows it.
@@ -87,6 +94,13 @@ void http2_connection::on_message(io::input& input) {
   is_in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
   const std::size_t before = shard_.counts.requests.get();
+  const bool is_new = max_work_ < work_of_known_client;
+  std::size_t max_work = max_work_;
+  // The first bytes may be those that HTTP/1.1 has taken, which cannot wait.
+  if (std::exchange(has_begun_, true) && is_new) {
+    max_work =
+        std::min(max_work, std::max(shard_.budget->work_of_new_clients(), min_work_in_a_row));
+  }
   std::size_t work = 0;
   while (!input.empty() && !is_closing_) {
     // A client that does not take what it causes must wait, so that little of it is queued.
@@ -94,16 +108,17 @@ void http2_connection::on_message(io::input& input) {
       if (!std::exchange(has_paused_, true)) tcp_.pause_reading();
       break;
     }
-    if (work >= max_work_ ||
+    if (work >= max_work ||
         shard_.counts.requests.get() - before >= core_->options.limits.pipelined) {
       yield_turn();
       break;
     }
-    const bool reads_on = session_.receive(input, shard_.turn_begun);
+    const bool reads_on = session_.receive(input, shard_.turn_begun, max_work - work);
     handle_events();
     work += session_.take_work();
     if (!reads_on) break;
   }
+  if (is_new) shard_.budget->spend_work_of_new_clients(work);
   if (is_closing_) input.consume_all();
   is_in_turn_ = false;
   if (!session_.awaits_rest_of_head()) {
@@ -147,9 +162,9 @@ void http2_connection::handle(const http2_event& event) {
       return;
     case http2_event::kind::closed:
       if (stream == nullptr) return;
-      if (event.error == http2_error::none) {
-        max_work_ = std::min(max_work_ + work_per_response, max_work_in_a_row);
-      }
+      max_work_ = event.error == http2_error::none
+                      ? std::min(max_work_ + work_per_response, max_work_in_a_row)
+                      : std::max(max_work_ / 2, first_work_in_a_row);
       stream->close();
       return remove(*stream);
     case http2_event::kind::response:
@@ -164,7 +179,7 @@ void http2_connection::begin_request(const http2_event& event) {
   if (is_closing_) return;
   const bool has_room =
       has_room_for_head(session_.head().cost()) && (event.is_end || has_room_for_body());
-  if (stream_count_ + detached_->count >= core_->options.http2.max_streams || !has_room) {
+  if (request_count() >= max_requests() || !has_room) {
     shard_.counts.refused_streams.add(1);
     return session_.reset(event.stream, http2_error::refused_stream);
   }
@@ -189,8 +204,8 @@ void http2_connection::remove(http2_stream& stream) noexcept {
 // --- Memory ---
 
 std::size_t http2_connection::memory() const noexcept {
-  return session_.memory() + held_heads_ + held_bodies_ + input_ + waiting_output_ +
-         detached_->bytes;
+  return session_.memory() + request_count() * memory_of_request + held_heads_ + held_bodies_ +
+         input_ + waiting_output_ + detached_->bytes;
 }
 
 // Counts the memory of the connection for the server, which its tcp_connection does only in part.

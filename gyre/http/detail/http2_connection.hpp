@@ -124,6 +124,10 @@ class http2_connection final : public gyre::detail::slab_object,
   bool has_room_for_head(std::size_t cost) const noexcept;
   bool has_room_for_body() const noexcept;
   void wake_writers();
+  std::size_t request_count() const noexcept { return stream_count_ + detached_->count; }
+  std::size_t max_requests() const noexcept {
+    return std::max<std::size_t>(present_limit(core_->options.http2.max_streams), 1);
+  }
   std::size_t memory() const noexcept;
   void update_memory();
   bool holds_back_bodies() noexcept;
@@ -146,7 +150,8 @@ class http2_connection final : public gyre::detail::slab_object,
   const std::shared_ptr<const char> life_;  // owned by the connection alone
   gyre::detail::posted_flush posted_flush_;
   http2_session session_;
-  std::size_t max_work_;  // in a turn
+  std::size_t max_work_;    // in a turn
+  bool has_begun_ = false;  // whether bytes have come
   turn_timer next_turn_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;

@@ -28,11 +28,14 @@ constexpr std::size_t max_excess = 4;
 // Frames without content that a client may send for each request, and for each DATA frame.
 constexpr std::uint32_t frames_per_request = 8;
 constexpr std::uint32_t frames_per_data = 3;
-// A server reads a head in parts of this size, because a byte of it may stand for a whole field.
-constexpr std::size_t max_part_of_head = 256;
-// The work of a frame, in bytes of fields: of HEADERS and RST_STREAM, and of others without a body.
-constexpr std::size_t work_of_stream = 1024;
+// The work of a frame, in bytes of fields: of HEADERS and RST_STREAM, of DATA, and of others.
+constexpr std::size_t work_of_stream = 4096;
+constexpr std::size_t work_of_data = 128;
 constexpr std::size_t work_of_frame = 256;
+// This many bytes of a body are as much work as a byte of a field.
+constexpr std::size_t data_per_work = 64;
+// The work of a field besides that of its text.
+constexpr std::size_t work_of_field = 128;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -196,7 +199,7 @@ struct http2_session::callbacks {
     return guard([&] {
       const std::size_t cost = name_size + value_size + header_block::cost_of_field;
       session.head_cost_ += cost;
-      session.work_ += cost;
+      session.work_ += cost + work_of_field;
       const std::size_t max_cost = session.limits_.fields + session.limits_.start_line;
       if (session.head_cost_ > max_cost ||
           session.head_.size() == session.limits_.field_count + pseudo_fields) {
@@ -423,9 +426,9 @@ struct http2_session::callbacks {
 
 http2_session::http2_session(const http2_options& options, const head_limits& fields)
     : role_(http2_role::server),
-      limits_(fields),
+      limits_(fields.bounded()),
       max_memory_(options.session_memory),
-      max_continuations_(continuations_of(fields)),
+      max_continuations_(continuations_of(limits_)),
       rest_of_frame_(preface_size),
       frames_(options.frame_burst, options.frames_per_second),
       resets_(options.reset_burst, options.resets_per_second),
@@ -433,7 +436,7 @@ http2_session::http2_session(const http2_options& options, const head_limits& fi
   const std::array<nghttp2_settings_entry, 5> entries{{
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, std::min(options.stream_window, max_initial_window)},
-      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(fields.fields + fields.start_line)},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(limits_.fields + limits_.start_line)},
       {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
       // Streams of the same urgency take turns, whatever the client wishes: see respond().
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
@@ -443,9 +446,9 @@ http2_session::http2_session(const http2_options& options, const head_limits& fi
 
 http2_session::http2_session(const http2_client_options& options, const head_limits& fields)
     : role_(http2_role::client),
-      limits_(fields),
+      limits_(fields.bounded()),
       max_memory_(options.session_memory),
-      max_continuations_(continuations_of(fields)),
+      max_continuations_(continuations_of(limits_)),
       rest_of_frame_(0),
       frames_(options.frame_burst, options.frames_per_second),
       resets_(0, 0),
@@ -453,7 +456,7 @@ http2_session::http2_session(const http2_client_options& options, const head_lim
   const std::array<nghttp2_settings_entry, 4> entries{{
       {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options.stream_window},
-      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(fields.fields + fields.start_line)},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(limits_.fields + limits_.start_line)},
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   }};
   // The windows of the streams bound what may come, so that the connection's must not.
@@ -466,7 +469,7 @@ http2_session::~http2_session() { nghttp2_session_del(session_); }
 
 // --- Receiving ---
 
-bool http2_session::receive(io::input& input, steady_time time) {
+bool http2_session::receive(io::input& input, steady_time time, std::size_t max_work) {
   if (has_failed_ || nghttp2_session_want_read(session_) == 0) {
     input.consume_all();
     return false;
@@ -485,8 +488,7 @@ bool http2_session::receive(io::input& input, steady_time time) {
     }
   }
   if (abuse_ == http2_abuse::none) {
-    const bool is_part = frame_is_head_ && !is_client();
-    const std::size_t max_rest = is_part ? max_part_of_head : input.size();
+    const std::size_t max_rest = frame_is_head_ ? max_part_of_head(max_work) : input.size();
     const std::size_t rest = std::min({rest_of_frame_, input.size() - size, max_rest});
     rest_of_frame_ -= rest;
     const std::span<const std::byte> piece = input.take(size + rest);
@@ -501,6 +503,13 @@ bool http2_session::receive(io::input& input, steady_time time) {
     return false;
   }
   return true;
+}
+
+// A byte of a head may stand for a field that is as long as the table of HPACK, which nghttp2 does
+// not let the peer enlarge.
+std::size_t http2_session::max_part_of_head(std::size_t max_work) const noexcept {
+  const std::size_t table = nghttp2_session_get_hd_inflate_dynamic_table_size(session_);
+  return max_work / (table + work_of_field) + 1;
 }
 
 // Returns the error of a frame on a stream of which nghttp2 knows no more, if it is one.
@@ -544,8 +553,11 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
   if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
   const bool concerns_stream = type == NGHTTP2_HEADERS || type == NGHTTP2_RST_STREAM;
-  const bool has_data = type == NGHTTP2_DATA && rest_of_frame_ != 0;
-  if (!has_data) work_ += concerns_stream ? work_of_stream : work_of_frame;
+  if (type == NGHTTP2_DATA && rest_of_frame_ != 0) {
+    work_ += work_of_data + rest_of_frame_ / data_per_work;
+  } else {
+    work_ += concerns_stream ? work_of_stream : work_of_frame;
+  }
   switch (type) {
     case NGHTTP2_HEADERS:
       continuations_ = 0;
@@ -615,6 +627,16 @@ void http2_session::check(int result) {
 
 void http2_session::set_owner(std::int32_t stream, void* owner) noexcept {
   nghttp2_session_set_stream_user_data(session_, stream, owner);
+}
+
+bool http2_session::may_send(const header_block& head) noexcept {
+  if (head.cost() <= max_sent_text) return true;
+  if (head.cost() > max_sent_head) return false;
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const field each = head[i];
+    if (each.name.size() > max_sent_text || each.value.size() > max_sent_text) return false;
+  }
+  return true;
 }
 
 void http2_session::respond(std::int32_t stream, const header_block& head,

@@ -23,6 +23,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -140,6 +141,10 @@ class http2_session {
   /// The largest head or trailers that can be sent, by header_block::cost(). A stream with longer
   /// ones is reset with INTERNAL_ERROR, or a request is closed without being sent.
   static constexpr std::size_t max_sent_head = std::size_t{1} << 20;
+  /// The longest name or value that can be sent. Receivers with nghttp2 end the connection for a
+  /// longer one.
+  static constexpr std::size_t max_sent_text = std::size_t{64} << 10;
+  static constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
   /// The least value of http2_options::session_memory: nghttp2 holds half of it at the beginning.
   static constexpr std::size_t min_memory = std::size_t{64} << 10;
 
@@ -153,10 +158,10 @@ class http2_session {
   http2_session& operator=(const http2_session&) = delete;
   ~http2_session();
 
-  /// Consumes up to the end of a frame, or a part of a long head. Handle all events afterwards,
-  /// before the input's bytes are gone. Returns false if the session reads no more input; see
-  /// is_over().
-  bool receive(io::input& input, steady_time time);
+  /// Consumes up to the end of a frame, or a part of a head whose work is hardly more than
+  /// `max_work`: see take_work(). Handle all events afterwards, before the input's bytes are gone.
+  /// Returns false if the session reads no more input; see is_over().
+  bool receive(io::input& input, steady_time time, std::size_t max_work = unlimited_work);
   [[nodiscard]] std::optional<http2_event> next_event();
   /// Returns the fields of the last `request`, `refused` or `end`, until next_event() has returned
   /// nothing.
@@ -164,7 +169,7 @@ class http2_session {
   /// Moves the fields of head() out, which has none until the next head has come.
   header_block take_head() noexcept;
   /// Returns the work that the peer's frames have caused since the last call, in bytes: those of
-  /// fields once they are decoded, and a number for each frame that is no DATA.
+  /// fields once they are decoded, and a number for each field and each frame.
   [[nodiscard]] std::size_t take_work() noexcept { return std::exchange(work_, 0); }
   /// Whether a head has come in part.
   bool awaits_rest_of_head() const noexcept {
@@ -173,6 +178,8 @@ class http2_session {
 
   /// Sets the value that later events of the stream have as `owner`.
   void set_owner(std::int32_t stream, void* owner) noexcept;
+  /// Whether a head or trailers are within max_sent_head and max_sent_text.
+  [[nodiscard]] static bool may_send(const header_block& head) noexcept;
   /// Sends a response, of which `head` begins with ":status". `body` is null if there is none.
   void respond(std::int32_t stream, const header_block& head, http2_body_source* body);
   /// Sends a request, of which `head` begins with the pseudo-header fields, on a new stream with
@@ -251,6 +258,7 @@ class http2_session {
   bool is_response(bool is_first) const noexcept;
   bool owes_response(std::uint32_t stream) const noexcept;
   http2_event::kind kind_of_response() const noexcept;
+  std::size_t max_part_of_head(std::size_t max_work) const noexcept;
   void begin_frame(std::span<const std::byte> header, steady_time time);
   http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;
   void read_dependency(std::span<const std::byte> payload);

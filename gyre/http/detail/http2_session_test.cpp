@@ -699,6 +699,29 @@ TEST(Http2Session, AClientKnowsTheServersLimit) {
   EXPECT_EQ(client.session.max_requests(), 7U);
 }
 
+TEST(Http2Session, AHeadIsReadInPartsOfTheWorkOfItsFields) {
+  constexpr std::size_t max_work = 8192;
+  const std::string block = block_of(request_fields("GET", "/"));
+  const std::string kept = '\x40' + literal("a", std::string(3900, 'x')).substr(1);
+  side server;
+  server.receive(client_hello() + frame(headers_frame, end_stream | end_headers, 1, block + kept));
+  static_cast<void>(server.session.take_work());
+  for (const std::string& copies : {std::string(8, '\xbe'), std::string(4000, '\xa0')}) {
+    const std::string bytes =
+        frame(headers_frame, end_stream | end_headers, copies.size() == 8 ? 3 : 5, block + copies);
+    gyre::io::input input(bytes);
+    std::size_t all = 0;
+    while (!input.empty()) {
+      server.session.receive(input, server.time, max_work);
+      server.events();
+      const std::size_t work = server.session.take_work();
+      EXPECT_LT(work, 2 * max_work + 4096);
+      all += work;
+    }
+    EXPECT_GT(all, 4 * max_work);
+  }
+}
+
 TEST(Http2Session, AServerThatPushesIsRefused) {
   client_side client;
   client.request();

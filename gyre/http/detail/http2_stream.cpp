@@ -15,6 +15,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -145,7 +146,8 @@ void http2_stream::grant_window() noexcept {
   http2_session& session = connection_.session();
   const std::size_t step = connection_.core().options.http2.stream_window;
   if (exchange_->body().is_streamed()) return session.set_window(id_, step);
-  const std::uint64_t missing = exchange_->body().missing() + 1;
+  constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t missing = std::min(exchange_->body().missing(), unlimited - 1) + 1;
   const std::size_t left = session.window(id_);
   if (state_ != state::receiving || left >= std::min<std::uint64_t>(missing, min_window)) return;
   std::size_t end =
@@ -356,7 +358,7 @@ void http2_stream::send(exchange& sender, response& result) {
   if (const auto length = framing.content_length()) {
     head.add("content-length", text_of(digits, *length));
   }
-  if (head.cost() > http2_session::max_sent_head && !result.fields().empty()) {
+  if (!http2_session::may_send(head) && !result.fields().empty()) {
     sender.refuse_head(result);
     return send(sender, result);
   }
@@ -410,7 +412,7 @@ void http2_stream::end_body(const message_writer& framing, const http::fields& t
     for (const field& each : trailers) {
       if (!is_of_http1(each.name)) block->add_lowered(each.name, each.value);
     }
-    if (block->cost() > http2_session::max_sent_head) {
+    if (!http2_session::may_send(*block)) {
       throw std::length_error("http::server: the trailers are too long for HTTP/2");
     }
     trailers_ = std::move(block);

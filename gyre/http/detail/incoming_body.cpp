@@ -29,15 +29,8 @@ errc incoming_body::receive(io::input& input, const head_limits& limits) {
   return no_error;
 }
 
-errc incoming_body::end_input() noexcept {
-  const errc error = reader_.end_input();
-  arrival_.wake();
-  return error;
-}
+errc incoming_body::end_input() noexcept { return reader_.end_input(); }
 
-void incoming_body::fail(errc error) noexcept {
-  reader_.fail(error);
-  arrival_.wake();
-}
+void incoming_body::fail(errc error) noexcept { reader_.fail(error); }
 
 }  // namespace gyre::http::detail

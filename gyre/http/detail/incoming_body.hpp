@@ -88,11 +88,9 @@ class incoming_body {
   }
   /// Called when a body that HTTP/2 delimits has ended.
   void end(const header_block& trailers) { reader_.end(trailers); }
-  /// Called when the peer has ended its side. Wakes the handler, which may destroy the body.
-  /// Errors: truncated, within the body.
+  /// Called when the peer has ended its side. Errors: truncated, within the body.
   errc end_input() noexcept;
-  /// Ends the body with `error`, which the handler gets after the bytes that have come. Wakes the
-  /// handler, which may destroy the body.
+  /// Ends the body with `error`, which the handler gets after the bytes that have come.
   void fail(errc error) noexcept;
 
   /// Returns the wait of the handler for bytes.

@@ -10,6 +10,7 @@
 #include <gyre/http/detail/http2_connection.hpp>
 #include <gyre/http/detail/http2_session.hpp>
 #include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/detail/turn_budget.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/tcp_connection.hpp>
@@ -62,6 +63,13 @@ void check_http2(const http2_options& options) {
   require(options.frame_burst != 0, "frame_burst must be at least 1");
 }
 
+head_limits limits_of(const server_options& options) noexcept {
+  return head_limits{.start_line = options.limits.start_line,
+                     .fields = options.limits.fields,
+                     .field_count = options.limits.field_count}
+      .bounded();
+}
+
 server_options with_checked_limits(server_options settings) {
   if (settings.limits.pipelined == 0) {
     throw std::invalid_argument("http::server: limits.pipelined must be at least 1");
@@ -86,15 +94,17 @@ server_options with_checked_limits(server_options settings) {
   settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
   // The limit allows an incomplete head, and the input that comes while a handler runs, so that no
   // honest peer exceeds it.
+  const head_limits limits = limits_of(settings);
   settings.tcp.connections.input_limit =
       std::max(settings.tcp.connections.input_limit,
-               2 * (settings.limits.start_line + settings.limits.fields) + (std::size_t{2} << 20));
+               2 * (limits.start_line + limits.fields) + (std::size_t{2} << 20));
   return settings;
 }
 
 }  // namespace
 
-server_shard::server_shard(server_core& core, event_loop& loop) : core_(core), loop_(loop) {
+server_shard::server_shard(server_core& core, event_loop& loop)
+    : budget(std::make_unique<turn_budget>(core, loop)), core_(core), loop_(loop) {
   idle_exchanges_.reserve(max_idle_exchanges);
 }
 
@@ -138,9 +148,7 @@ void server_shard::make_id(std::span<char, id_size> id) noexcept {
 
 server_core::server_core(std::vector<event_loop*> loops, server_options settings)
     : options(with_checked_limits(std::move(settings))),
-      head_limits{.start_line = options.limits.start_line,
-                  .fields = options.limits.fields,
-                  .field_count = options.limits.field_count},
+      head_limits(limits_of(options)),
       not_found_{handler([](request&) {
                    return response::text("There is nothing at this path.\n", status::not_found);
                  }),

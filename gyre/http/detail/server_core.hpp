@@ -42,6 +42,7 @@ class connection_protocol;
 class exchange;
 class server_connection;
 class server_core;
+class turn_budget;
 
 /// The middleware of a server, or of a group of its routes.
 struct route_scope {
@@ -108,6 +109,8 @@ class server_shard {
   /// The time at which the current turn of a connection began, stored because reading the clock
   /// costs more.
   steady_time turn_begun{};
+
+  const std::unique_ptr<turn_budget> budget;
 
   /// The fields of a response of HTTP/2 while it is sent.
   header_block http2_head;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/turn_budget.hpp>
+
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/server_core.hpp>
+
+namespace gyre::http::detail {
+
+void turn_budget::spend_work_of_new_clients(std::size_t work) noexcept {
+  if (await_next_turn()) work_ += work;
+}
+
+void turn_budget::stop(exchange& running) noexcept {
+  if (running.is_linked()) return;
+  if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(running);
+  if (await_next_turn()) ++stops_;
+  running.stop_handler();
+}
+
+// Returns false if there is no memory for a callable; then there are no limits.
+bool turn_budget::await_next_turn() noexcept {
+  if (awaits_turn_) return true;
+  try {
+    // A task would not do: a batch of tasks also runs those that its tasks post.
+    loop_.post_after(duration::zero(), [this, owner = core_.weak_from_this()] {
+      if (const auto locked = owner.lock()) begin_turn();
+    });
+    awaits_turn_ = true;
+  } catch (...) {
+    work_ = stops_ = 0;
+    while (exchange* const next = waiting_.pop_front()) next->stop_handler();
+  }
+  return awaits_turn_;
+}
+
+void turn_budget::begin_turn() noexcept {
+  awaits_turn_ = false;
+  work_ = stops_ = 0;
+  while (stops_ < max_stops && !waiting_.empty()) {
+    ++stops_;
+    waiting_.pop_front()->stop_handler();
+  }
+  if (stops_ != 0) await_next_turn();
+}
+
+}  // namespace gyre::http::detail
