@@ -7,7 +7,8 @@
 #include <gyre/http/detail/upgrade_transport.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
-#include <gyre/http/websocket_connection.hpp>
+#include <gyre/http/detail/websocket_protocol.hpp>
+#include <gyre/http/detail/websocket_pump.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -23,18 +24,16 @@ constexpr std::string_view websocket_version = "13";
 
 struct accepted_websocket {
   event_loop* loop;
-  move_only_function<task<>(websocket&)> serve;
   websocket_options options;
   detail::websocket_agreement agreement;
   bool is_of_http2;
 };
 
-task<> serve_upgrade(upgraded_connection& connection, accepted_websocket& accepted) {
-  websocket socket(std::make_unique<detail::websocket_core>(
+websocket open_websocket(upgraded_connection& connection, accepted_websocket& accepted) {
+  return websocket(std::make_unique<detail::websocket_core>(
       *accepted.loop, std::make_unique<detail::upgrade_transport>(connection, accepted.is_of_http2),
       detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
       connection.server_stop_token()));
-  return detail::serve_websocket(std::move(socket), std::move(accepted.serve));
 }
 
 response refuse_websocket(status code, std::string_view reason) {
@@ -47,10 +46,10 @@ response refuse_upgrade(std::string_view reason) {
       .set("Sec-WebSocket-Version", websocket_version);
 }
 
-}  // namespace
-
-response accept_websocket(const request& request, move_only_function<task<>(websocket&)> serve,
-                          websocket_options options) {
+// Returns the response to a request, which opens a WebSocket if `accepted` gets an object. A
+// response that refuses the request says why.
+response answer_handshake(const request& request, websocket_options options,
+                          std::unique_ptr<accepted_websocket>& accepted) {
   detail::check_websocket_options(options, "http::accept_websocket");
   const field_list fields = request.fields();
   if (request.method() != method::get) {
@@ -80,35 +79,67 @@ response accept_websocket(const request& request, move_only_function<task<>(webs
     deflate = detail::accept_deflate_offer(fields, options.compression);
   }
   if (deflate) agreement.deflate = deflate->agreement;
-  const std::string subprotocol = agreement.subprotocol;
-  // The options are freed when the socket opens, which does not need them any more.
-  auto accepted =
+  // The function of the upgrade is set by the caller.
+  response result = response::upgrade("websocket", {});
+  detail::body_access::release_request(result);
+  if (!is_of_http2) result.set("Sec-WebSocket-Accept", detail::accept_key_of(*key));
+  if (!agreement.subprotocol.empty()) {
+    result.set("Sec-WebSocket-Protocol", agreement.subprotocol);
+  }
+  if (deflate) result.set("Sec-WebSocket-Extensions", deflate->extension);
+  accepted =
       std::make_unique<accepted_websocket>(accepted_websocket{.loop = &request.loop(),
-                                                              .serve = std::move(serve),
                                                               .options = std::move(options),
                                                               .agreement = std::move(agreement),
                                                               .is_of_http2 = is_of_http2});
-  response result = response::upgrade(
-      "websocket", [accepted = std::move(accepted)](upgraded_connection& connection) mutable {
+  return result;
+}
+
+}  // namespace
+
+response accept_websocket(const request& request, move_only_function<task<>(websocket&)> serve,
+                          websocket_options options) {
+  std::unique_ptr<accepted_websocket> accepted;
+  response result = answer_handshake(request, std::move(options), accepted);
+  if (accepted == nullptr) return result;
+  // The options are freed when the socket opens, which does not need them any more.
+  detail::body_access::set_upgrade(
+      result, [accepted = std::move(accepted),
+               serve = std::move(serve)](upgraded_connection& connection) mutable {
         const auto opened = std::move(accepted);
-        return serve_upgrade(connection, *opened);
+        return detail::serve_websocket(open_websocket(connection, *opened), std::move(serve));
       });
-  detail::body_access::release_request(result);
-  if (!is_of_http2) result.set("Sec-WebSocket-Accept", detail::accept_key_of(*key));
-  if (!subprotocol.empty()) result.set("Sec-WebSocket-Protocol", subprotocol);
-  if (deflate) result.set("Sec-WebSocket-Extensions", deflate->extension);
   return result;
 }
 
 response accept_websocket(const request& request, websocket_handlers handlers,
                           websocket_options options) {
-  const std::size_t output_limit = options.limits.output;
-  return accept_websocket(
-      request,
-      [handlers = std::move(handlers), output_limit](websocket& socket) mutable {
-        return detail::run_handlers(socket, std::move(handlers), output_limit);
-      },
-      std::move(options));
+  struct accepted_handlers {
+    std::unique_ptr<accepted_websocket> socket;
+    websocket_handlers handlers;
+  };
+  auto accepted = std::make_shared<accepted_handlers>();
+  response result = answer_handshake(request, std::move(options), accepted->socket);
+  if (accepted->socket == nullptr) return result;
+  accepted->handlers = std::move(handlers);
+  // One of the two functions is called, once: the connection is handed over if it can be.
+  detail::body_access::set_protocol(
+      result, [accepted](net::tcp_connection& tcp, detail::server_shard& shard,
+                         detail::upgraded_request upgraded) {
+        accepted_websocket& socket = *accepted->socket;
+        return std::make_unique<detail::websocket_protocol>(
+            tcp, shard, std::move(upgraded), socket.options, std::move(socket.agreement),
+            detail::websocket_callbacks(std::move(accepted->handlers)));
+      });
+  detail::body_access::set_upgrade(result, [accepted](upgraded_connection& connection) {
+    const std::size_t output_limit = accepted->socket->options.limits.output;
+    return detail::serve_websocket(
+        open_websocket(connection, *accepted->socket),
+        [handlers = std::move(accepted->handlers), output_limit](websocket& opened) mutable {
+          return detail::run_handlers(opened, std::move(handlers), output_limit);
+        });
+  });
+  return result;
 }
 
 }  // namespace gyre::http

@@ -17,9 +17,9 @@
 #include <gyre/http/detail/serve_websocket.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_pump.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/http/error.hpp>
-#include <gyre/http/websocket_connection.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/task/as_result.hpp>

@@ -16,7 +16,8 @@ namespace {
 std::vector<std::byte> encode(websocket_kind kind, std::span<const std::byte> bytes,
                               const websocket_compression& compression,
                               const std::optional<detail::deflate_agreement>& deflate) {
-  detail::websocket_session session(detail::websocket_role::server, {}, compression, deflate);
+  detail::websocket_session session(detail::websocket_role::server, {}, compression,
+                                    {.deflate = deflate});
   io::buffer output({.prepend = 0});
   session.begin_message(kind, bytes.size());
   while (!session.append_data(bytes, output)) {

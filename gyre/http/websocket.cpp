@@ -3,7 +3,6 @@
 
 #include <gyre/http/detail/utf8_validator.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
-#include <gyre/http/detail/websocket_frame.hpp>
 #include <gyre/io/error.hpp>
 
 #include <stdexcept>
@@ -55,14 +54,7 @@ task<> websocket::send_all(std::span<const prepared_message> messages) {
 }
 
 task<> websocket::close(close_code code, std::string_view reason) {
-  constexpr std::size_t max_reason = detail::websocket_header::max_control - 2;
-  if (!may_be_sent(code)) {
-    throw std::invalid_argument("http::websocket::close: a code that must not be sent");
-  }
-  if (reason.size() > max_reason || !detail::is_utf8(std::as_bytes(std::span(reason)))) {
-    throw std::invalid_argument(
-        "http::websocket::close: the reason must be UTF-8 of at most 123 bytes");
-  }
+  detail::check_close(code, reason);
   return opened().close(code, std::string(reason));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/websocket_broadcast.hpp>
 
+#include <gyre/http/detail/broadcast_target.hpp>
 #include <gyre/http/detail/websocket_broadcast_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/metrics/exposition.hpp>
@@ -37,8 +38,26 @@ class subscriber_count {
   core_pointer core_;
 };
 
+// The socket of a coroutine.
+class websocket_target final : public detail::broadcast_target {
+ public:
+  explicit websocket_target(websocket& socket) noexcept : socket_(socket) {}
+
+  bool is_open() const noexcept override { return socket_.is_open(); }
+  task<> send_all(std::span<const prepared_message> messages) override {
+    return socket_.send_all(messages);
+  }
+  task<> close(close_code code, std::string_view reason) override {
+    return socket_.close(code, reason);
+  }
+
+ private:
+  websocket& socket_;
+};
+
 task<> forward(subscriber_count subscriber, broadcast_receiver<prepared_message> receiver,
-               websocket& socket) {
+               std::shared_ptr<detail::broadcast_target> target) {
+  detail::broadcast_target& socket = *target;
   detail::websocket_broadcast_core& core = subscriber.core();
   std::vector<prepared_message> batch;
   for (;;) {
@@ -96,7 +115,11 @@ void websocket_broadcast::send(prepared_message message) {
 }
 
 task<> websocket_broadcast::forward_to(websocket& socket) {
-  return forward(subscriber_count(core_), core_->messages.subscribe(), socket);
+  return forward_to(std::make_shared<websocket_target>(socket));
+}
+
+task<> websocket_broadcast::forward_to(std::shared_ptr<detail::broadcast_target> target) {
+  return forward(subscriber_count(core_), core_->messages.subscribe(), std::move(target));
 }
 
 void websocket_broadcast::close() noexcept { core_->messages.close(); }

@@ -22,6 +22,8 @@ class websocket_connection;
 
 namespace detail {
 
+class websocket_callbacks;
+
 GYRE_MISUSED_CALLBACK(misused_websocket_callback,
                       "the callback takes (gyre::http::websocket_connection&)",
                       void(websocket_connection&));
@@ -82,7 +84,7 @@ class websocket_handlers {
   websocket_handlers& on_close(detail::misused_websocket_close_callback explained);
 
  private:
-  friend websocket_connection;
+  friend detail::websocket_callbacks;
 
   move_only_function<void(websocket_connection&)> open_;
   move_only_function<void(websocket_connection&, websocket_message)> message_;

@@ -30,6 +30,8 @@ struct websocket_limits {
   /// Maximum number of bytes that wait to be sent by a websocket_connection. A single message may
   /// be larger.
   std::size_t output = std::size_t{1} << 20;
+
+  friend bool operator==(const websocket_limits&, const websocket_limits&) = default;
 };
 
 /// Time limits of a WebSocket; zero means no limit. They apply while a receive waits, because only
@@ -45,6 +47,8 @@ struct websocket_timeouts {
   duration message = std::chrono::minutes{1};
   /// Time for which websocket::close() waits for the Close frame of the peer.
   duration close = std::chrono::seconds{5};
+
+  friend bool operator==(const websocket_timeouts&, const websocket_timeouts&) = default;
 };
 
 /// The extension permessage-deflate (RFC 7692).

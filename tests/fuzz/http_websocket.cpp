@@ -20,10 +20,11 @@ using gyre::fuzz::decisions;
 using gyre::fuzz::require;
 using gyre::http::close_code;
 using gyre::http::websocket_kind;
-using gyre::http::websocket_limits;
+using gyre::http::websocket_options;
 using gyre::http::detail::deflate_agreement;
 using gyre::http::detail::is_utf8;
 using gyre::http::detail::receiving;
+using gyre::http::detail::settings_pointer;
 using gyre::http::detail::websocket_role;
 using gyre::http::detail::websocket_session;
 using event = websocket_session::event;
@@ -37,8 +38,9 @@ struct setting {
 };
 
 std::string receive(std::span<const std::byte> input, std::size_t size, const setting& setup) {
-  websocket_session session(setup.role, websocket_limits{.message = max_message, .frame = 100'000},
-                            {}, setup.deflate);
+  const websocket_options options{.limits = {.message = max_message, .frame = 100'000}};
+  websocket_session session(setup.role, settings_pointer::share(options), {},
+                            {.deflate = setup.deflate});
   std::string events;
   // Excludes the pieces of an unfinished message: how many of them came before the end depends on
   // how the bytes are cut.
@@ -88,8 +90,8 @@ void exchange(decisions& choices, const std::optional<deflate_agreement>& sendin
               const std::optional<deflate_agreement>& receiving_side, websocket_role sender) {
   const auto reader =
       sender == websocket_role::server ? websocket_role::client : websocket_role::server;
-  websocket_session from(sender, {}, {.level = 1, .min_size = 0}, sending);
-  websocket_session to(reader, {}, {}, receiving_side);
+  websocket_session from(sender, {}, {.level = 1, .min_size = 0}, {.deflate = sending});
+  websocket_session to(reader, settings_pointer::share({}), {}, {.deflate = receiving_side});
   gyre::io::buffer output;
   while (!choices.empty()) {
     const std::size_t repeats = 1 + choices.byte();

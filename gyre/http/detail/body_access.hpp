@@ -37,6 +37,16 @@ struct body_access {
   static void release_request(response& response) noexcept {
     response.source_->releases_request = true;
   }
+  /// Sets the function that serves an upgraded connection.
+  template <class Function>
+  static void set_upgrade(response& response, Function serve) {
+    response.source_->run = std::move(serve);
+  }
+  /// Sets the function that makes the protocol of an upgraded connection.
+  template <class Function>
+  static void set_protocol(response& response, Function make) {
+    response.source_->make_protocol = std::move(make);
+  }
   /// Redirects the bytes of `writer` to `sink`, and returns the sink that received them before.
   static byte_sink& replace_sink(body_writer& writer, byte_sink& sink) noexcept {
     return *std::exchange(writer.sink_, &sink);

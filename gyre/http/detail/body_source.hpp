@@ -4,10 +4,16 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/http/detail/upgraded_request.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+
+namespace gyre::net {
+class tcp_connection;
+}  // namespace gyre::net
 
 namespace gyre::http {
 
@@ -15,6 +21,9 @@ class body_writer;
 class upgraded_connection;
 
 namespace detail {
+
+class connection_protocol;
+class server_shard;
 
 /// The source of a response's body, which can be sent only once.
 struct body_source {
@@ -28,6 +37,10 @@ struct body_source {
   move_only_function<task<>(body_writer&)> write = {};  ///< writes a stream
   move_only_function<task<>(upgraded_connection&)> run = {};  ///< serves an upgraded connection
   bool releases_request = false;  ///< whether `run` does without the request
+  /// Makes a protocol that takes a connection of HTTP/1.1 over, in place of `run`.
+  move_only_function<std::unique_ptr<connection_protocol>(net::tcp_connection&, server_shard&,
+                                                          upgraded_request)>
+      make_protocol = {};
 };
 
 }  // namespace detail

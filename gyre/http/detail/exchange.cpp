@@ -4,6 +4,7 @@
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/http2_request.hpp>
 #include <gyre/http/detail/server_core.hpp>
@@ -67,6 +68,30 @@ bool offers_protocols(const request& request, const http::fields& response_field
   }
   return true;
 }
+
+// The connection of a request that has ended, for those who ask the request about it.
+class ended_stream final : public exchange_stream {
+ public:
+  using exchange_stream::exchange_stream;
+  ~ended_stream() = default;
+
+  std::shared_ptr<server_core> share_core() const override { return nullptr; }
+  bool can_send() const noexcept override { return false; }
+  bool must_close() const noexcept override { return true; }
+  void send_continue() override {}
+  void send(exchange& /*sender*/, response& /*result*/) override {}
+  void begin_stream() override {}
+  void send_file(body_source& /*source*/) override {}
+  write_outcome write(message_writer& /*framing*/, std::span<const std::byte> /*bytes*/) override {
+    return write_outcome::taken;
+  }
+  void end_body(const message_writer& /*framing*/, const http::fields& /*trailers*/) override {}
+  void abort() noexcept override {}
+  void want_body() override {}
+  void on_body_taken(std::size_t /*count*/) noexcept override {}
+  void hand_over(std::unique_ptr<connection_protocol> /*successor*/) noexcept override {}
+  void on_exchange_ended(keep_alive /*future*/) noexcept override {}
+};
 
 }  // namespace
 
@@ -668,12 +693,82 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   writing_->start();
 }
 
+// Lets a protocol take the connection over. The request is released, but for what is told of it at
+// the end.
+void exchange::hand_over(body_source& source) {
+  server_core& core = shard_->core();
+  upgraded_request upgraded{.route = route_,
+                            .begun = begun_ != 0 ? begun_ : trace::detail::begin_now()};
+  if (core.access_handler || core.error_handler || core.options.counts_routes) {
+    upgraded.described = std::make_unique<upgraded_request::description>(
+        std::string(head_bytes_.text()), start_time_);
+  }
+  stream_->begin_stream();
+  auto successor = source.make_protocol(stream_->tcp(), *shard_, std::move(upgraded));
+  exchange_stream& stream = *stream_;
+  server_shard& shard = *shard_;
+  stream_ = nullptr;
+  is_counted_ = false;
+  begun_ = 0;
+  reset();
+  shard.release(*this);
+  stream.hand_over(std::move(successor));
+}
+
+void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
+                                 upgraded_request& ended, const std::exception_ptr& error,
+                                 bool has_left) noexcept {
+  server_core& core = shard.core();
+  if (!has_left) shard.counts.by_class[1].add(1);
+  trace::detail::record_request(std::exchange(ended.begun, 0),
+                                trace::detail::address_of(ended.route->name.c_str()),
+                                to_number(status::switching_protocols));
+  if (ended.described == nullptr) {
+    if (error && !has_left) {
+      core.print_error(ended.route->method_text, ended.route->pattern, shard.loop().now(), error);
+    }
+  } else {
+    try {
+      ended_stream stream(tcp, shard);
+      exchange& adopting = shard.acquire();
+      adopting.adopt(stream, ended);
+      if (error && !has_left) core.report(adopting.state_->request, error);
+      if (core.access_handler || core.options.counts_routes) {
+        adopting.record_access(!error && !has_left);
+      }
+      adopting.stream_ = nullptr;
+      adopting.reset();
+      shard.release(adopting);
+      // NOLINTNEXTLINE(bugprone-empty-catch): without memory nothing is told
+    } catch (...) {
+    }
+  }
+  ended.described.reset();
+  core.end_work();
+}
+
+// Describes the request again for those who are told how it has ended.
+void exchange::adopt(exchange_stream& stream, const upgraded_request& ended) {
+  stream_ = &stream;
+  route_ = ended.route;
+  status_ = status::switching_protocols;
+  start_time_ = ended.described->begin;
+  writer_.begin_upgraded();
+  static_cast<void>(writer_.add(ended.described->written));
+  head_bytes_.append(ended.described->head);
+  static_cast<void>(
+      parse_request_head(head_bytes_.text(), shard_->core().head_limits, state_->head));
+  static_cast<void>(describe_request(1));
+  static_cast<void>(shard_->core().find(state_->request, state_->match));
+}
+
 void exchange::start_upgrade(body_source& source) {
+  record_if_asked();
+  if (source.make_protocol && may_release_request()) return hand_over(source);
   close_connection();
   body_.begin_upgraded(!stream_->must_close());
   writer_.begin_upgraded();
   run_ = std::move(source.run);
-  record_if_asked();
   if (source.releases_request && may_release_request()) release_request();
   stream_->want_body();
   start_stream({});

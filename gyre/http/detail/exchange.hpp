@@ -18,6 +18,7 @@
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/pending_wait.hpp>
 #include <gyre/http/detail/request_origin.hpp>
+#include <gyre/http/detail/upgraded_request.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/request.hpp>
@@ -90,6 +91,11 @@ class exchange final : public gyre::detail::slab_object,
   void run();
   /// Resumes a coroutine that waits in write().
   void on_low_water();
+  /// Called when the protocol has ended to which a request was handed over: records it, and reports
+  /// `error`. `has_left`: whether the connection has ended before.
+  static void conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
+                                upgraded_request& ended, const std::exception_ptr& error,
+                                bool has_left) noexcept;
   /// Called when the connection or the stream has ended, which is not used afterwards. May destroy
   /// the exchange.
   void detach() noexcept;
@@ -197,6 +203,8 @@ class exchange final : public gyre::detail::slab_object,
   void record_if_asked();
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(body_source& source);
+  void hand_over(body_source& source);
+  void adopt(exchange_stream& stream, const upgraded_request& ended);
   void on_coroutine_ended() noexcept;
   void release_hold() noexcept;
   void conclude() noexcept;

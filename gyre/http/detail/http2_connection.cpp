@@ -372,7 +372,7 @@ void http2_connection::send_frames() {
     }
     if (std::exchange(has_paused_, false) && !next_turn_.linked()) tcp_.resume_reading();
     if (sent >= max_sent_in_a_row) break;
-    if (shard_.output_owner != nullptr) shard_.output_owner->flush();
+    if (shard_.output_owner != nullptr) shard_.output_owner->flush_output();
     io::buffer& output = shard_.output;
     const steady_time time = current_time();
     while (output.size() < most_buffered && session_.append_output(output, time)) {

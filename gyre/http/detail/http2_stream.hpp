@@ -8,6 +8,7 @@
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/http/detail/body_clock.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/exchange_stream.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/http2_session.hpp>
@@ -103,6 +104,7 @@ class http2_stream final : public gyre::detail::slab_object,
   void abort() noexcept override;
   void want_body() override;
   void on_body_taken(std::size_t count) noexcept override;
+  void hand_over(std::unique_ptr<connection_protocol> /*successor*/) noexcept override {}
   void on_exchange_ended(keep_alive future) noexcept override;
 
   // http2_body_source

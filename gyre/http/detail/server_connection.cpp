@@ -50,11 +50,6 @@ server_connection::~server_connection() {
   if (has_partial_head_) core_->end_work();
 }
 
-void server_connection::take_output() {
-  if (shard_.output_owner != nullptr) shard_.output_owner->flush();
-  shard_.output_owner = this;
-}
-
 void server_connection::flush(std::span<const std::byte> body) {
   io::buffer& out = output();
   shard_.output_owner = nullptr;
@@ -66,6 +61,14 @@ void server_connection::flush(std::span<const std::byte> body) {
     tcp_.send({out.bytes(), body});
   }
   shard_.drop_output();
+}
+
+void server_connection::flush_output() noexcept {
+  try {
+    flush();
+  } catch (...) {
+    tcp_.abort();
+  }
 }
 
 void server_connection::on_message(io::input& input) {
@@ -90,6 +93,7 @@ void server_connection::on_message(io::input& input) {
   is_in_turn_ = false;
   if (shard_.output_owner == this) flush();
   if (state_ == state::closing) {
+    if (successor_ != nullptr) return switch_to_successor(input);
     if (begins_http2_) [[unlikely]]
       return switch_to_http2(input);
     if (!input.empty()) lingers_ = true;
@@ -201,6 +205,26 @@ void server_connection::switch_to_http2(io::input& input) {
     protocol->on_message(taken);
     if (!input.empty()) protocol->on_message(input);
   }
+}
+
+// Takes effect in a turn of the connection, because callers may still use this object.
+void server_connection::hand_over(std::unique_ptr<connection_protocol> successor) noexcept {
+  current_ = nullptr;
+  successor_ = std::move(successor);
+  begin_closing();
+  if (!is_in_turn_) set_deadline(shard_.loop().recent_time());
+}
+
+void server_connection::switch_to_successor(io::input& input) {
+  auto& protocol = *tcp_.context<std::unique_ptr<connection_protocol>>();
+  net::tcp_connection& tcp = tcp_;
+  const bool must_resume = waits_for_turn_;
+  const bool has_ended = has_peer_ended_;
+  auto successor = std::move(successor_);
+  protocol = std::move(successor);  // destroys this object
+  if (must_resume) tcp.resume_reading();
+  protocol->on_message(input);
+  if (has_ended) protocol->on_peer_ended();
 }
 
 // Pauses reading, and leaves received bytes in the input of the connection, so that the peer must
@@ -316,22 +340,8 @@ void server_connection::send_file(body_source& source) {
   if (source.count != 0) tcp_.send_file(std::move(source.file), source.offset, source.count);
 }
 
-// Sends the output of the shard after the tasks that are ready now, which may add to it. Returns
-// false if there is no memory for the task.
-bool server_connection::schedule_flush() noexcept {
-  return shard_.posted_flush.post(shard_.loop(), std::weak_ptr(core_), [&shard = shard_] {
-    server_connection* const owner = shard.output_owner;
-    if (owner == nullptr) return;
-    try {
-      owner->flush();
-    } catch (...) {
-      owner->abort();
-    }
-  });
-}
-
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
-  if (bytes.size() <= max_copied && (is_in_turn_ || schedule_flush())) {
+  if (bytes.size() <= max_copied && (is_in_turn_ || shard_.schedule_flush())) {
     // Short writes share a send, as the messages of a WebSocket that reply to those of one receive.
     io::buffer& out = output();
     if (framing.is_chunked()) out.append(framing.format_chunk_header(bytes.size()));
@@ -419,6 +429,7 @@ void server_connection::send_error(status code, std::string_view text) {
 void server_connection::on_peer_ended() {
   has_peer_ended_ = true;
   if (current_ != nullptr) current_->on_peer_ended();
+  if (successor_ != nullptr) return;
   if (current_ != nullptr && state_ == state::handler) return;
   begin_closing();
   close_tcp();
@@ -431,6 +442,7 @@ void server_connection::on_low_water() {
 void server_connection::begin_stop() noexcept { shard_.stopping.request_stop(); }
 
 void server_connection::drain() {
+  if (successor_ != nullptr) return;
   if (current_ != nullptr || has_partial_head_) return;
   if (tcp_.pending_output() == 0) {
     tcp_.close(drain_linger, drain_linger);
@@ -453,6 +465,10 @@ void server_connection::on_deadline() {
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();
+  if (successor_ != nullptr) {
+    io::input nothing;
+    return switch_to_successor(nothing);
+  }
   if (state_ == state::head && !has_head_begun_) {
     if (awaits_first_request_) shard_.counts.timeouts.add(1);
     tcp_.close();

@@ -54,8 +54,7 @@ class server_connection final : public gyre::detail::slab_object,
   void begin_stop() noexcept override;
   void drain() override;
 
-  /// Sends the output of this connection, followed by `body`, in one call.
-  void flush(std::span<const std::byte> body = {});
+  void flush_output() noexcept override;
 
  private:
   std::shared_ptr<server_core> share_core() const override { return core_; }
@@ -70,23 +69,20 @@ class server_connection final : public gyre::detail::slab_object,
   void abort() noexcept override;
   void want_body() override;
   void on_body_taken(std::size_t count) noexcept override;
+  void hand_over(std::unique_ptr<connection_protocol> successor) noexcept override;
   void on_exchange_ended(keep_alive future) noexcept override;
 
   enum class state : std::uint8_t { head, body, handler, closing };
 
-  // Returns the output buffer of the shard. Sends the output of another connection first, if the
-  // buffer holds any.
-  io::buffer& output() {
-    if (shard_.output_owner != this) take_output();
-    return shard_.output;
-  }
-  void take_output();
-  bool schedule_flush() noexcept;
+  io::buffer& output() { return shard_.output_of(*this); }
+  // Sends the output of this connection, followed by `body`, in one call.
+  void flush(std::span<const std::byte> body = {});
   // Returns the current time; within a turn, the time at which the turn began.
   steady_time current_time() const noexcept;
   void write_head(exchange& sender, const response& result);
   bool may_begin_http2(std::span<const std::byte> head) const noexcept;
   void switch_to_http2(io::input& input);
+  void switch_to_successor(io::input& input);
   bool read_head(io::input& input);
   bool read_body(io::input& input);
   void run_handler();
@@ -106,6 +102,7 @@ class server_connection final : public gyre::detail::slab_object,
 
   const std::shared_ptr<server_core> core_;
   exchange* current_ = nullptr;
+  std::unique_ptr<connection_protocol> successor_;  // takes the connection over in this turn
   body_clock body_clock_;
   head_scanner scanner_;
   state state_ = state::head;

@@ -110,6 +110,17 @@ server_shard::server_shard(server_core& core, event_loop& loop)
 
 server_shard::~server_shard() = default;
 
+void server_shard::take_output(connection_protocol& owner) noexcept {
+  if (output_owner != nullptr) output_owner->flush_output();
+  output_owner = &owner;
+}
+
+bool server_shard::schedule_flush() noexcept {
+  return posted_flush.post(loop_, core_.weak_from_this(), [this] {
+    if (output_owner != nullptr) output_owner->flush_output();
+  });
+}
+
 exchange& server_shard::acquire() {
   if (idle_exchanges_.empty()) return *new exchange(*this);
   exchange& reused = *idle_exchanges_.back().release();
@@ -189,6 +200,10 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
       [side_of](net::tcp_connection& connection) { side_of(connection).on_low_water(); });
   tcp->on_peer_ended(
       [side_of](net::tcp_connection& connection) { side_of(connection).on_peer_ended(); });
+  tcp->on_close([](net::tcp_connection& connection, std::error_code) {
+    auto* const side = connection.context<std::unique_ptr<connection_protocol>>();
+    if (side != nullptr && *side != nullptr) (*side)->on_closed();
+  });
 }
 
 std::unique_ptr<connection_protocol> server_core::make_protocol(net::tcp_connection& connection,
@@ -332,21 +347,28 @@ std::vector<http::route_metrics> server_core::route_metrics() const {
 }
 
 void server_core::report(const request& request, const std::exception_ptr& error) noexcept {
-  constexpr std::size_t max_path_length = 200;
   try {
     if (error_handler) return error_handler(request, error);
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& failure) {
-      if (!may_print_error(request.loop().now())) return;
-      gyre::detail::log(log_level::error, "gyre: http::server: a handler of ",
-                        request.method_text(), " ", request.path().substr(0, max_path_length),
-                        " threw: ", failure.what());
-    }
+    print_error(request.method_text(), request.path(), request.loop().now(), error);
+  } catch (...) {
+    print_error(request.method_text(), request.path(), request.loop().now(),
+                std::current_exception());
+  }
+}
+
+void server_core::print_error(std::string_view method, std::string_view path, steady_time now,
+                              const std::exception_ptr& error) noexcept {
+  constexpr std::size_t max_path_length = 200;
+  try {
+    std::rethrow_exception(error);
   } catch (const operation_cancelled&) {
     return;  // the handler ended because it was stopped
+  } catch (const std::exception& failure) {
+    if (!may_print_error(now)) return;
+    gyre::detail::log(log_level::error, "gyre: http::server: a handler of ", method, " ",
+                      path.substr(0, max_path_length), " threw: ", failure.what());
   } catch (...) {
-    if (!may_print_error(request.loop().now())) return;
+    if (!may_print_error(now)) return;
     gyre::detail::log(log_level::error,
                       "gyre: http::server: a handler, or on_error(), threw an unknown exception");
   }

@@ -40,7 +40,6 @@ namespace detail {
 
 class connection_protocol;
 class exchange;
-class server_connection;
 class server_core;
 class turn_budget;
 
@@ -85,10 +84,18 @@ class server_shard {
   /// The bytes of `output_owner` that are not sent yet: responses, and short parts of streamed
   /// ones. One connection uses the buffer at a time.
   io::buffer output{{.prepend = 0}};
-  server_connection* output_owner = nullptr;
+  connection_protocol* output_owner = nullptr;
   gyre::detail::posted_flush posted_flush;
   /// Output above this size is sent at once instead of at the end of the turn.
   static constexpr std::size_t max_output = std::size_t{64} << 10;
+  /// Returns the buffer for the output of `owner`, after that of another connection was sent.
+  io::buffer& output_of(connection_protocol& owner) {
+    if (output_owner != &owner) take_output(owner);
+    return output;
+  }
+  /// Sends the output after the tasks that are ready now, which may add to it. Returns false if
+  /// there is no memory for the task.
+  bool schedule_flush() noexcept;
   /// Drops the bytes, and memory that is much larger than usual.
   void drop_output() noexcept {
     if (output.capacity() > 4 * max_output) {
@@ -136,6 +143,8 @@ class server_shard {
  private:
   static constexpr std::size_t max_idle_exchanges = 64;
 
+  void take_output(connection_protocol& owner) noexcept;
+
   server_core& core_;
   event_loop& loop_;
   std::vector<std::unique_ptr<exchange>> idle_exchanges_;
@@ -181,6 +190,9 @@ class server_core : public std::enable_shared_from_this<server_core> {
   std::vector<http::route_metrics> route_metrics() const;
   /// Reports an error of a handler, by `error_handler` or on stderr.
   void report(const request& request, const std::exception_ptr& error) noexcept;
+  /// Reports an error of a handler on stderr. `path`: of the request, or the pattern of its route.
+  void print_error(std::string_view method, std::string_view path, steady_time now,
+                   const std::exception_ptr& error) noexcept;
 
   /// Counts a request in progress, or another activity that a stop waits for.
   void begin_work() noexcept { work_.fetch_add(1, std::memory_order_relaxed); }

@@ -8,8 +8,8 @@
 namespace gyre::http::detail {
 namespace {
 
-// For bytes that wait, for the message that comes, and for the frames that leave.
-constexpr std::size_t max_spare_buffers = 3;
+// For bytes that wait, and for the frames that leave.
+constexpr std::size_t max_spare_buffers = 2;
 constexpr std::size_t max_spare_size = std::size_t{128} << 10;
 
 struct spare_list {

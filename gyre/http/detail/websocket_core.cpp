@@ -93,10 +93,8 @@ websocket_core::websocket_core(event_loop& loop, std::unique_ptr<websocket_trans
           [](timer_operation& timer) { static_cast<websocket_core&>(timer).on_timer(); }),
       loop_(loop),
       transport_(std::move(transport)),
-      session_(role, options.limits, options.compression, agreement.deflate),
-      timeouts_(options.timeouts),
-      subprotocol_(std::move(agreement.subprotocol)),
-      last_input_(loop.now()) {
+      session_(role, settings_pointer::share(options), options.compression, std::move(agreement)),
+      clock_(loop.now()) {
   if (server_stop.stop_possible()) server_stop_.emplace(server_stop, begin_going_away{this});
 }
 
@@ -119,13 +117,15 @@ task<std::optional<websocket_message>> websocket_core::receive(receiving mode) {
     co_return std::nullopt;
   }
   const receive_scope scope(*this);
-  if (mode == receiving::pieces && session_.is_within_message())
-    message_begin_ = loop_.recent_time();
+  if (mode == receiving::pieces && session_.is_within_message()) {
+    clock_.end_message(loop_.recent_time());
+    clock_.begin_message(loop_.recent_time());
+  }
   for (;;) {
     const auto event = next_event(mode);
     if (session_.has_control_output()) co_await flush_control();
     if (event == websocket_session::event::message) {
-      message_begin_ = steady_time::max();
+      clock_.end_message(loop_.recent_time());
       if (++results_in_a_row_ >= max_results_in_a_row) {
         results_in_a_row_ = 0;
         co_await yield();
@@ -149,7 +149,7 @@ task<std::optional<websocket_message>> websocket_core::receive(receiving mode) {
       const wait_scope waits(*this);
       if (auto reading = transport_->begin_wait(*this)) {
         co_await std::move(*reading);
-        last_input_ = loop_.now();
+        clock_.note_input(loop_.now());
       } else {
         co_await wake_.wait();
       }
@@ -163,10 +163,7 @@ websocket_session::event websocket_core::next_event(receiving mode) {
   if (event_) return *std::exchange(event_, std::nullopt);
   std::span<const std::byte> input = transport_->input();
   const std::size_t size = input.size();
-  if (size != 0) {
-    last_input_ = loop_.now();
-    ping_time_ = steady_time::max();
-  }
+  if (size != 0) clock_.note_input(loop_.now());
   const websocket_session::event event = session_.next(input, mode);
   transport_->consume(size - input.size());
   return event;
@@ -174,9 +171,9 @@ websocket_session::event websocket_core::next_event(receiving mode) {
 
 void websocket_core::note_message_begin() noexcept {
   if (!session_.is_within_message()) {
-    message_begin_ = steady_time::max();
-  } else if (message_begin_ == steady_time::max()) {
-    message_begin_ = loop_.now();
+    clock_.end_message(loop_.recent_time());
+  } else {
+    clock_.begin_message(loop_.recent_time());
   }
 }
 
@@ -194,8 +191,7 @@ void websocket_core::check_transport() {
 
 // Passes bytes of the transport to the session while a receive() waits for them.
 void websocket_core::on_input(io::input& input) {
-  last_input_ = loop_.now();
-  ping_time_ = steady_time::max();
+  clock_.note_input(loop_.now());
   std::span<const std::byte> bytes = input.bytes();
   const websocket_session::event event = session_.next(bytes, mode_);
   input.consume(input.size() - bytes.size());
@@ -219,7 +215,7 @@ void websocket_core::end_wait() noexcept {
 task<> websocket_core::on_interruption() {
   if (goes_away_ && !session_.has_sent_close()) {
     session_.send_close(close_code::going_away, {});
-    close_begin_ = loop_.now();
+    clock_.note_close(loop_.now());
   } else if (loop_.now() < next_deadline()) {
     co_return;
   } else if (session_.has_sent_close()) {
@@ -227,30 +223,18 @@ task<> websocket_core::on_interruption() {
   } else if (session_.is_within_message()) {
     session_.send_close(close_code::policy_violation, "the message took too long");
     has_ended_ = true;
-  } else if (ping_time_ != steady_time::max()) {
+  } else if (clock_.awaits_pong()) {
     fail(websocket_errc::silent_peer);
   } else {
     session_.release_memory();
     session_.send_ping();
-    ping_time_ = loop_.now();
+    clock_.note_ping(loop_.now());
   }
   co_await flush_control();
   if (has_ended_) fail(websocket_errc::message_timeout);
 }
 
 // --- Time limits ---
-
-steady_time websocket_core::end_of(steady_time begin, duration limit) const noexcept {
-  if (begin == steady_time::max() || limit.count() == 0) return steady_time::max();
-  return gyre::detail::later(begin, limit);
-}
-
-steady_time websocket_core::next_deadline() const noexcept {
-  if (session_.has_sent_close()) return end_of(close_begin_, timeouts_.close);
-  if (session_.is_within_message()) return end_of(message_begin_, timeouts_.message);
-  if (ping_time_ != steady_time::max()) return end_of(ping_time_, timeouts_.pong);
-  return end_of(last_input_, timeouts_.keep_alive);
-}
 
 // A timer that expires before the deadline stays, and starts again when it expires, so that most
 // waits start none.
@@ -316,14 +300,6 @@ task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> byte
   writing.complete();
 }
 
-// Returns the frame of a message as this server sends it.
-std::span<const std::byte> websocket_core::frame_of(const prepared_message& message) const {
-  const encoded_message& encoded = *message.encoded_;
-  const auto window = session_.shared_window_bits();
-  const bool is_packed = window && !encoded.packed.empty() && encoded.packed_window_bits <= *window;
-  return is_packed ? encoded.packed : encoded.frame;
-}
-
 task<> websocket_core::send(prepared_message message) {
   auto sending = session_.role() == websocket_role::client ? send(message.kind(), message.bytes())
                                                            : send_all({&message, 1});
@@ -343,7 +319,7 @@ task<> websocket_core::send_all(std::span<const prepared_message> messages) {
       std::span<const std::byte> rest = each.bytes();
       while (!session_.append_data(rest, output)) {
       }
-    } else if (const auto frame = frame_of(each); frame.size() > max_copied) {
+    } else if (const auto frame = session_.frames_of(*each.encoded_); frame.size() > max_copied) {
       long_frame = frame;
     } else {
       output.append(frame);
@@ -384,7 +360,7 @@ task<> websocket_core::flush_control() {
 task<> websocket_core::send_close(close_code code, std::string reason) {
   if (session_.has_sent_close() || has_ended_) co_return;
   session_.send_close(code, reason);
-  close_begin_ = loop_.now();
+  clock_.note_close(loop_.now());
   auto flushing = as_result(with_timeout(flush_control(), close_limit()));
   co_await std::move(flushing);
 }
@@ -404,7 +380,7 @@ task<> websocket_core::close(close_code code, std::string reason) {
       if (is_waiting_) arm_timer();
       auto waiting = as_result(with_timeout(wait_for_receiver(), close_limit()));
       co_await std::move(waiting);
-      if (loop_.now() >= end_of(close_begin_, timeouts_.close)) break;
+      if (loop_.now() >= next_deadline()) break;
     }
   }
   has_ended_ = true;
@@ -418,7 +394,7 @@ task<> websocket_core::wait_for_receiver() {
 
 // Returns the rest of the time for the peer's Close frame.
 duration websocket_core::close_limit() const noexcept {
-  const steady_time end = end_of(close_begin_, timeouts_.close);
+  const steady_time end = next_deadline();
   return end == steady_time::max() ? duration::max() : duration(end - loop_.now());
 }
 

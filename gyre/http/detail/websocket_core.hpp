@@ -2,22 +2,16 @@
 // websocket_core: joins the frames of a WebSocket with its transport and its time limits.
 //
 // While a receive waits, bytes go from the transport to the session as they come, and wake the
-// coroutine only when there is something for it. Meanwhile a timer runs. The timer, and a stop of
-// the server, interrupt the wait; the receive then acts, and waits again:
-//
-// | state | interrupted after | and then |
-// |---|---|---|
-// | no message has begun | timeouts.keep_alive without a byte | sends a ping |
-// | a ping was sent, and no byte has come | timeouts.pong | fails: silent_peer |
-// | a message has begun | timeouts.message | sends Close 1008, fails: message_timeout |
-// | this side has sent Close | timeouts.close | ends |
-// | the server's stop has begun | at once | sends Close 1001 |
+// coroutine only when there is something for it. Meanwhile a timer runs: see websocket_clock. The
+// timer, and a stop of the server, interrupt the wait; the receive then acts, and waits again. When
+// the server's stop has begun, it sends Close 1001.
 #pragma once
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/http/detail/input_receiver.hpp>
+#include <gyre/http/detail/websocket_clock.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
@@ -69,7 +63,7 @@ class websocket_core final : timer_operation, input_receiver {
   /// See websocket_transport::keeps_output().
   bool keeps_output() const noexcept { return transport_->keeps_output(); }
   const websocket_session& session() const noexcept { return session_; }
-  std::string_view subprotocol() const noexcept { return subprotocol_; }
+  std::string_view subprotocol() const noexcept { return session_.subprotocol(); }
   event_loop& loop() const noexcept { return loop_; }
 
  private:
@@ -92,33 +86,26 @@ class websocket_core final : timer_operation, input_receiver {
   task<> on_interruption();
   task<> write_control(io::buffer& output);
   void check_may_send() const;
-  std::span<const std::byte> frame_of(const prepared_message& message) const;
   void on_server_stop() noexcept;
   void on_timer() noexcept;
   void interrupt() noexcept;
   void arm_timer() noexcept;
-  steady_time next_deadline() const noexcept;
+  steady_time next_deadline() const noexcept { return clock_.deadline(session_.settings()); }
   task<> wait_for_receiver();
   duration close_limit() const noexcept;
-  steady_time end_of(steady_time begin, duration limit) const noexcept;
   [[noreturn, gnu::cold]] void fail(websocket_errc reason);
 
   event_loop& loop_;
   const std::unique_ptr<websocket_transport> transport_;
   websocket_session session_;
-  const websocket_timeouts timeouts_;
-  const std::string subprotocol_;
   gyre::mutex write_mutex_;  // held while a message or control frames are written
   manual_reset_event receive_ended_;
   auto_reset_event wake_;                          // ends the wait of a receive
   std::optional<websocket_session::event> event_;  // has come while a receive waited
   receiving mode_ = receiving::messages;           // of the receive that waits
-  steady_time last_input_;
-  steady_time ping_time_ = steady_time::max();      // of the ping without a reply
-  steady_time message_begin_ = steady_time::max();  // of the message, or the wait for a piece
-  steady_time close_begin_ = steady_time::max();    // of the wait for the peer's Close frame
-  bool is_waiting_ = false;                         // whether a receive waits for bytes
-  bool is_interrupted_ = false;                     // whether the wait was interrupted
+  websocket_clock clock_;
+  bool is_waiting_ = false;      // whether a receive waits for bytes
+  bool is_interrupted_ = false;  // whether the wait was interrupted
   bool is_receiving_ = false;
   bool closer_receives_ = false;   // whether the running receive is that of close()
   bool is_closers_call_ = false;   // whether the receive that begins is that of close()

@@ -2,17 +2,20 @@
 #include <gyre/http/detail/websocket_session.hpp>
 
 #include <gyre/base/detail/system_random.hpp>
-#include <gyre/http/detail/spare_buffers.hpp>
+#include <gyre/http/detail/encoded_message.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 namespace gyre::http::detail {
 namespace {
 
 constexpr std::uint8_t rsv1 = 4;  // marks a compressed message
 constexpr std::size_t max_frame_output = std::size_t{64} << 10;
+constexpr std::size_t max_spare_size = std::size_t{128} << 10;
 constexpr std::size_t unlimited_size = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t max_reason = websocket_header::max_control - 2;
 
@@ -38,32 +41,76 @@ void copy_bytes(const websocket_header& header, std::uint64_t position,
 
 }  // namespace
 
-websocket_session::websocket_session(websocket_role role, const websocket_limits& limits,
+void check_close(close_code code, std::string_view reason) {
+  if (!may_be_sent(code)) {
+    throw std::invalid_argument("http::websocket::close: a code that must not be sent");
+  }
+  if (reason.size() > max_reason || !is_utf8(std::as_bytes(std::span(reason)))) {
+    throw std::invalid_argument(
+        "http::websocket::close: the reason must be UTF-8 of at most 123 bytes");
+  }
+}
+
+// One object of the thread for what comes, which a socket takes for as long as it needs it: most
+// sockets are idle, and a message has mostly come as a whole.
+class websocket_session::spare_incoming {
+ public:
+  static std::unique_ptr<incoming> take() {
+    std::unique_ptr<incoming>& spare = of_thread();
+    return spare != nullptr ? std::move(spare) : std::make_unique<incoming>();
+  }
+  // Drops what has come.
+  static void keep(std::unique_ptr<incoming> used) noexcept {
+    if (used == nullptr) return;
+    used->message.clear();
+    used->checked = 0;
+    used->header_size = 0;
+    used->state = state::header;
+    used->has_message = used->is_delivered = false;
+    std::unique_ptr<incoming>& spare = of_thread();
+    if (spare == nullptr && used->message.capacity() <= max_spare_size) spare = std::move(used);
+  }
+
+ private:
+  // Not inlined into a coroutine, which may continue on another thread.
+  [[gnu::noinline]] static std::unique_ptr<incoming>& of_thread() noexcept {
+    static thread_local std::unique_ptr<incoming> spare;
+    return spare;
+  }
+};
+
+websocket_session::websocket_session(websocket_role role, settings_pointer settings,
                                      const websocket_compression& compression,
-                                     const std::optional<deflate_agreement>& deflate)
-    : max_message_(limits.message),
-      max_frame_(limits.frame),
-      packing_(deflate ? new packing{.options = compression, .agreement = *deflate} : nullptr),
-      role_(role) {
-  if (role == websocket_role::client) masks_ = std::make_unique<mask_supply>();
+                                     websocket_agreement agreement)
+    : settings_(std::move(settings)), role_(role) {
+  if (!agreement.subprotocol.empty()) extras().subprotocol = std::move(agreement.subprotocol);
+  if (agreement.deflate) {
+    extras().packing.emplace(
+        packing_state{.options = compression, .agreement = *agreement.deflate});
+  }
+  if (role == websocket_role::client) extras().masks.emplace();
 }
 
 websocket_session::~websocket_session() { drop_message(); }
+
+websocket_session::extra_state& websocket_session::extras() {
+  if (extras_ == nullptr) extras_ = std::make_unique<extra_state>();
+  return *extras_;
+}
 
 websocket_session::control_frames& websocket_session::control() {
   if (control_ == nullptr) control_ = std::make_unique<control_frames>();
   return *control_;
 }
 
-// Drops the bytes of message_, and leaves its memory to the other sockets of the thread.
-void websocket_session::drop_message() noexcept {
-  keep_spare_buffer(message_);
-  checked_ = 0;
-}
+// Drops what has come of a frame or a message, and leaves the memory to the other sockets of the
+// thread.
+void websocket_session::drop_message() noexcept { spare_incoming::keep(std::move(incoming_)); }
 
 // Frees the memory of control frames if none comes or waits to be sent.
 void websocket_session::trim_control() noexcept {
-  const bool comes = state_ == state::payload && is_control(header_.opcode);
+  const bool comes = incoming_ != nullptr && incoming_->state == state::payload &&
+                     is_control(incoming_->header.opcode);
   if (!comes && !has_control_output() && !received_close_) control_.reset();
 }
 
@@ -75,201 +122,218 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
     input = {};
     return received_close_ ? event::closed : event::failed;
   }
-  if (std::exchange(is_delivered_, false)) {
-    message_.clear();
-    checked_ = 0;
+  if (incoming_ == nullptr) {
+    if (input.empty()) return event::wants_input;
+    incoming_ = spare_incoming::take();
+  } else if (std::exchange(incoming_->is_delivered, false)) {
+    incoming_->message.clear();
+    incoming_->checked = 0;
   }
   for (;;) {
-    if (state_ == state::header) {
+    if (incoming_->state == state::header) {
       if (!take_header(input)) break;
       if (const websocket_errc fault = check_header(mode); fault != websocket_errc{}) {
         return fail(fault);
       }
       begin_frame();
     }
-    const auto result = is_control(header_.opcode) ? take_control(input) : take_data(input, mode);
+    const auto result =
+        is_control(incoming_->header.opcode) ? take_control(input) : take_data(input, mode);
     if (result) return *result;
-    if (state_ == state::payload) break;
+    if (incoming_->state == state::payload) break;
   }
-  if (message_.empty()) {
+  if (!is_within_message()) {
     drop_message();
     return event::wants_input;
   }
+  if (incoming_->message.empty()) return event::wants_input;
   return mode == receiving::pieces ? deliver(false) : event::wants_input;
 }
 
 websocket_session::event websocket_session::deliver(bool is_last) noexcept {
-  is_delivered_ = true;
-  is_last_ = is_last;
-  if (is_last) has_message_ = false;
+  incoming_->is_delivered = true;
+  incoming_->is_last = is_last;
+  if (is_last) incoming_->has_message = false;
   return event::message;
 }
 
 websocket_session::event websocket_session::fail(websocket_errc reason) {
   error_ = reason;
   drop_message();
-  if (packing_ != nullptr) packing_->inflater.reset();
+  if (packing() != nullptr) packing()->inflater.reset();
   send_close(close_code_of(reason), make_error_code(reason).message());
   return event::failed;
 }
 
-// Reads a header into header_. Returns false if bytes of it are missing.
+// Reads a header into incoming_->header. Returns false if bytes of it are missing.
 bool websocket_session::take_header(std::span<const std::byte>& input) {
   constexpr std::size_t fixed_size = 2;
   std::size_t size = fixed_size;
-  if (header_size_ == 0 && input.size() >= fixed_size) {
+  if (incoming_->header_size == 0 && input.size() >= fixed_size) {
     size = websocket_header::size_of(input[0], input[1]);
     if (input.size() >= size) [[likely]] {
-      header_ = websocket_header::read(input.data());
+      incoming_->header = websocket_header::read(input.data());
       input = input.subspan(size);
       return true;
     }
   }
   while (!input.empty()) {
-    header_bytes_[header_size_++] = input.front();
+    incoming_->header_bytes[incoming_->header_size++] = input.front();
     input = input.subspan(1);
-    if (header_size_ < fixed_size) continue;
-    if (header_size_ < websocket_header::size_of(header_bytes_[0], header_bytes_[1])) continue;
-    header_ = websocket_header::read(header_bytes_.data());
-    header_size_ = 0;
+    if (incoming_->header_size < fixed_size) continue;
+    if (incoming_->header_size <
+        websocket_header::size_of(incoming_->header_bytes[0], incoming_->header_bytes[1]))
+      continue;
+    incoming_->header = websocket_header::read(incoming_->header_bytes.data());
+    incoming_->header_size = 0;
     return true;
   }
   return false;
 }
 
 websocket_errc websocket_session::check_header(receiving mode) const noexcept {
-  const websocket_opcode opcode = header_.opcode;
+  const websocket_opcode opcode = incoming_->header.opcode;
   const bool begins_message =
       opcode == websocket_opcode::text || opcode == websocket_opcode::binary;
-  const bool may_be_packed = packing_ != nullptr && begins_message;
-  if ((header_.reserved & ~(may_be_packed ? rsv1 : 0)) != 0 || !is_known(opcode) ||
-      header_.is_masked != (role_ == websocket_role::server) || !header_.has_valid_length) {
+  const bool may_be_packed = packing() != nullptr && begins_message;
+  if ((incoming_->header.reserved & ~(may_be_packed ? rsv1 : 0)) != 0 || !is_known(opcode) ||
+      incoming_->header.is_masked != (role_ == websocket_role::server) ||
+      !incoming_->header.has_valid_length) {
     return websocket_errc::bad_frame;
   }
   if (is_control(opcode)) {
-    const bool is_valid = header_.is_final && header_.length <= websocket_header::max_control;
+    const bool is_valid =
+        incoming_->header.is_final && incoming_->header.length <= websocket_header::max_control;
     return is_valid ? websocket_errc{} : websocket_errc::bad_frame;
   }
-  if (begins_message == has_message_) return websocket_errc::bad_frame;
-  if (header_.length > max_frame_) return websocket_errc::too_large;
-  const bool is_packed = begins_message ? header_.reserved != 0 : is_packed_;
-  const bool is_too_large =
-      mode == receiving::messages && !is_packed &&
-      (message_.size() > max_message_ || header_.length > max_message_ - message_.size());
+  if (begins_message == incoming_->has_message) return websocket_errc::bad_frame;
+  if (incoming_->header.length > settings_->limits.frame) return websocket_errc::too_large;
+  const bool is_packed = begins_message ? incoming_->header.reserved != 0 : incoming_->is_packed;
+  const bool is_too_large = mode == receiving::messages && !is_packed &&
+                            (incoming_->message.size() > max_message() ||
+                             incoming_->header.length > max_message() - incoming_->message.size());
   return is_too_large ? websocket_errc::too_large : websocket_errc{};
 }
 
 void websocket_session::begin_frame() {
-  position_ = 0;
-  state_ = state::payload;
-  if (is_control(header_.opcode) || header_.opcode == websocket_opcode::continuation) return;
-  has_message_ = true;
-  has_end_ = false;
-  kind_ = header_.opcode == websocket_opcode::text ? websocket_kind::text : websocket_kind::binary;
-  is_packed_ = header_.reserved != 0;
-  text_.reset();
-  if (is_packed_ && packing_->inflater == nullptr) {
-    packing_->inflater = std::make_unique<message_inflater>(packing_->agreement.peer_window_bits);
+  incoming_->position = 0;
+  incoming_->state = state::payload;
+  if (is_control(incoming_->header.opcode) ||
+      incoming_->header.opcode == websocket_opcode::continuation)
+    return;
+  incoming_->has_message = true;
+  incoming_->has_end = false;
+  incoming_->kind = incoming_->header.opcode == websocket_opcode::text ? websocket_kind::text
+                                                                       : websocket_kind::binary;
+  incoming_->is_packed = incoming_->header.reserved != 0;
+  incoming_->text.reset();
+  if (incoming_->is_packed && packing()->inflater == nullptr) {
+    packing()->inflater = std::make_unique<message_inflater>(packing()->agreement.peer_window_bits);
   }
 }
 
 // Moves bytes of the payload to `target`, unmasked. `target` must not be longer than the input.
 void websocket_session::copy_payload(std::span<const std::byte>& input,
                                      std::span<std::byte> target) noexcept {
-  copy_bytes(header_, position_, input.first(target.size()), target.data());
-  position_ += target.size();
+  copy_bytes(incoming_->header, incoming_->position, input.first(target.size()), target.data());
+  incoming_->position += target.size();
   input = input.subspan(target.size());
 }
 
 // Checks the bytes of a text that were not checked yet.
 bool websocket_session::check_text() noexcept {
-  if (kind_ != websocket_kind::text) return true;
-  const std::span<const std::byte> unchecked = message_.bytes().subspan(checked_);
-  checked_ = message_.size();
-  return text_.feed(unchecked);
+  if (incoming_->kind != websocket_kind::text) return true;
+  const std::span<const std::byte> unchecked =
+      incoming_->message.bytes().subspan(incoming_->checked);
+  incoming_->checked = incoming_->message.size();
+  return incoming_->text.feed(unchecked);
 }
 
 std::optional<websocket_session::event> websocket_session::take_data(
     std::span<const std::byte>& input, receiving mode) {
-  if (is_packed_) return take_packed(input, mode);
-  std::uint64_t count = std::min<std::uint64_t>(header_.length - position_, input.size());
+  if (incoming_->is_packed) return take_packed(input, mode);
+  std::uint64_t count =
+      std::min<std::uint64_t>(incoming_->header.length - incoming_->position, input.size());
   if (mode == receiving::pieces) {
-    count = std::min<std::uint64_t>(count, max_piece - std::min(max_piece, message_.size()));
+    count =
+        std::min<std::uint64_t>(count, max_piece - std::min(max_piece, incoming_->message.size()));
   }
   // The program may have changed the mode within a frame.
   if (mode == receiving::messages &&
-      count > max_message_ - std::min(max_message_, message_.size())) {
+      count > max_message() - std::min(max_message(), incoming_->message.size())) {
     return fail(websocket_errc::too_large);
   }
   if (count != 0) {
     const auto size = static_cast<std::size_t>(count);
-    take_spare_buffer(message_);
-    copy_payload(input, message_.prepare(size));
-    message_.commit(size);
+    copy_payload(input, incoming_->message.prepare(size));
+    incoming_->message.commit(size);
     if (!check_text()) return fail(websocket_errc::bad_utf8);
   }
-  if (position_ == header_.length) return end_frame();
-  if (mode == receiving::pieces && message_.size() >= max_piece) return deliver(false);
+  if (incoming_->position == incoming_->header.length) return end_frame();
+  if (mode == receiving::pieces && incoming_->message.size() >= max_piece) return deliver(false);
   return std::nullopt;
 }
 
 std::optional<websocket_session::event> websocket_session::take_packed(
     std::span<const std::byte>& input, receiving mode) {
   const std::size_t max_size =
-      mode == receiving::pieces ? max_piece : std::min(max_message_, unlimited_size - 1) + 1;
-  message_inflater& inflater = *packing_->inflater;
-  take_spare_buffer(message_);
+      mode == receiving::pieces ? max_piece : std::min(max_message(), unlimited_size - 1) + 1;
+  message_inflater& inflater = *packing()->inflater;
   for (;;) {
-    const message_inflater::status result = inflater.step(message_, max_size);
+    const message_inflater::status result = inflater.step(incoming_->message, max_size);
     if (!check_text()) return fail(websocket_errc::bad_utf8);
     if (result == message_inflater::status::failed) return fail(websocket_errc::bad_compression);
-    if (mode == receiving::messages && message_.size() > max_message_) {
+    if (mode == receiving::messages && incoming_->message.size() > max_message()) {
       return fail(websocket_errc::too_large);
     }
     if (result == message_inflater::status::is_full) return deliver(false);
-    if (position_ == header_.length) {
-      if (header_.is_final && !std::exchange(has_end_, true)) {
+    if (incoming_->position == incoming_->header.length) {
+      if (incoming_->header.is_final && !std::exchange(incoming_->has_end, true)) {
         inflater.end_message();
         continue;
       }
-      if (header_.is_final && !inflater.is_at_end()) return fail(websocket_errc::bad_compression);
-      if (header_.is_final && !packing_->agreement.keeps_peer_context) inflater.reset();
+      if (incoming_->header.is_final && !inflater.is_at_end())
+        return fail(websocket_errc::bad_compression);
+      if (incoming_->header.is_final && !packing()->agreement.keeps_peer_context) inflater.reset();
       return end_frame();
     }
     if (input.empty()) return std::nullopt;
     const std::span<std::byte> room = inflater.prepare();
     const std::size_t count =
-        std::min({room.size(), input.size(), static_cast<std::size_t>(header_.length - position_)});
+        std::min({room.size(), input.size(),
+                  static_cast<std::size_t>(incoming_->header.length - incoming_->position)});
     copy_payload(input, room.first(count));
     inflater.commit(count);
   }
 }
 
 std::optional<websocket_session::event> websocket_session::end_frame() {
-  state_ = state::header;
-  if (!header_.is_final) return std::nullopt;
-  if (kind_ == websocket_kind::text && !text_.is_complete()) return fail(websocket_errc::bad_utf8);
+  incoming_->state = state::header;
+  if (!incoming_->header.is_final) return std::nullopt;
+  if (incoming_->kind == websocket_kind::text && !incoming_->text.is_complete())
+    return fail(websocket_errc::bad_utf8);
   return deliver(true);
 }
 
 std::optional<websocket_session::event> websocket_session::take_control(
     std::span<const std::byte>& input) {
-  const auto received = static_cast<std::size_t>(position_);
+  const auto received = static_cast<std::size_t>(incoming_->position);
   const std::size_t count =
-      std::min(static_cast<std::size_t>(header_.length) - received, input.size());
+      std::min(static_cast<std::size_t>(incoming_->header.length) - received, input.size());
   copy_payload(input, std::span(control().payload).subspan(received, count));
-  return position_ == header_.length ? end_control() : std::nullopt;
+  return incoming_->position == incoming_->header.length ? end_control() : std::nullopt;
 }
 
 std::optional<websocket_session::event> websocket_session::end_control() {
-  state_ = state::header;
-  if (header_.opcode == websocket_opcode::close) return end_close();
+  incoming_->state = state::header;
+  if (incoming_->header.opcode == websocket_opcode::close) return end_close();
   // Nothing may follow this side's Close frame.
-  if (header_.opcode != websocket_opcode::ping || has_sent_close_) {
+  if (incoming_->header.opcode != websocket_opcode::ping || has_sent_close_) {
     trim_control();
     return std::nullopt;
   }
-  const auto payload = std::span(control_->payload).first(static_cast<std::size_t>(header_.length));
+  const auto payload =
+      std::span(control_->payload).first(static_cast<std::size_t>(incoming_->header.length));
   io::buffer& output = control_->output;
   if (output.size() + websocket_header::max_size + payload.size() <= max_control_output) {
     append_control_frame(websocket_opcode::pong, payload, output);
@@ -282,7 +346,8 @@ std::optional<websocket_session::event> websocket_session::end_control() {
 }
 
 std::optional<websocket_session::event> websocket_session::end_close() {
-  const auto payload = std::span(control_->payload).first(static_cast<std::size_t>(header_.length));
+  const auto payload =
+      std::span(control_->payload).first(static_cast<std::size_t>(incoming_->header.length));
   close_code code = close_code::none;
   if (!payload.empty()) {
     if (payload.size() == 1) return fail(websocket_errc::bad_close);
@@ -301,14 +366,15 @@ std::optional<websocket_session::event> websocket_session::end_close() {
 // --- Sending ---
 
 websocket_mask websocket_session::next_mask() {
-  if (masks_->used == masks_->bytes.size()) {
-    gyre::detail::require_random(masks_->bytes, "http::websocket: random numbers");
-    masks_->used = 0;
+  mask_supply* const masks = &*extras_->masks;
+  if (masks->used == masks->bytes.size()) {
+    gyre::detail::require_random(masks->bytes, "http::websocket: random numbers");
+    masks->used = 0;
   }
   websocket_mask mask;
-  std::copy_n(masks_->bytes.begin() + static_cast<std::ptrdiff_t>(masks_->used), mask.size(),
+  std::copy_n(masks->bytes.begin() + static_cast<std::ptrdiff_t>(masks->used), mask.size(),
               mask.begin());
-  masks_->used += mask.size();
+  masks->used += mask.size();
   return mask;
 }
 
@@ -380,79 +446,95 @@ void websocket_session::append_header(websocket_header& header, io::buffer& outp
 }
 
 void websocket_session::begin_message(websocket_kind kind, std::size_t size) {
-  sending_ = {.opcode = opcode_of(kind)};
-  packs_ = packing_ != nullptr && size != 0 && size >= packing_->options.min_size;
-  is_first_ = true;
-  sent_ = 0;
+  sending_kind_ = kind;
+  packing_state* const pack = packing();
+  if (pack == nullptr || size == 0 || size < pack->options.min_size) return;
+  extras_->sending.emplace(outgoing{.header = {.opcode = opcode_of(kind)}, .is_packed = true});
 }
 
 bool websocket_session::append_data(std::span<const std::byte>& rest, io::buffer& output) {
-  return packs_ ? append_packed(rest, output) : append_plain(rest, output);
+  if (extras_ == nullptr || !extras_->sending) {
+    const websocket_header header{.opcode = opcode_of(sending_kind_), .length = rest.size()};
+    if (rest.size() <= max_frame_output) {
+      append_frame(header, std::exchange(rest, {}), output);
+      return true;
+    }
+    extras().sending.emplace(outgoing{.header = header});
+  }
+  outgoing& message = *extras_->sending;
+  const bool is_complete = message.is_packed ? append_packed(message, rest, output)
+                                             : append_plain(message, rest, output);
+  if (is_complete) extras_->sending.reset();
+  return is_complete;
 }
 
 // Appends one frame. A frame's length is known only when it is compressed, so that a long message
 // needs several frames.
-bool websocket_session::append_packed(std::span<const std::byte>& rest, io::buffer& output) {
-  std::unique_ptr<message_deflater>& deflater = packing_->deflater;
+bool websocket_session::append_packed(outgoing& message, std::span<const std::byte>& rest,
+                                      io::buffer& output) {
+  packing_state& pack = *packing();
+  std::unique_ptr<message_deflater>& deflater = pack.deflater;
   if (deflater == nullptr) {
-    deflater = std::make_unique<message_deflater>(packing_->options.level,
-                                                  packing_->agreement.window_bits);
+    deflater = std::make_unique<message_deflater>(pack.options.level, pack.agreement.window_bits);
   }
+  websocket_header& header = message.header;
   const std::size_t begin = output.size();
   static_cast<void>(output.prepare(websocket_header::max_size));
   output.commit(websocket_header::max_size);
   const std::size_t expected = rest.size() + rest.size() / 64 + 64;
   const bool is_complete = deflater->step(rest, output, std::min(expected, max_frame_output));
-  sending_.is_final = is_complete;
-  sending_.reserved = is_first_ ? rsv1 : 0;
-  sending_.length = output.size() - begin - websocket_header::max_size;
-  set_mask(sending_);
+  header.is_final = is_complete;
+  header.reserved = message.is_first ? rsv1 : 0;
+  header.length = output.size() - begin - websocket_header::max_size;
+  set_mask(header);
   std::array<std::byte, websocket_header::max_size> head;
-  const std::size_t head_size = sending_.write(head);
+  const std::size_t head_size = header.write(head);
   const std::span<std::byte> frame = output.mutable_bytes().subspan(begin);
-  const auto length = static_cast<std::size_t>(sending_.length);
+  const auto length = static_cast<std::size_t>(header.length);
   std::memmove(frame.data() + head_size, frame.data() + head.size(), length);
   std::copy_n(head.begin(), head_size, frame.begin());
   output.drop_last(head.size() - head_size);
-  if (sending_.is_masked) {
+  if (header.is_masked) {
     const std::span<std::byte> payload = frame.subspan(head_size, length);
-    copy_masked(payload, payload.data(), sending_.mask, 0);
+    copy_masked(payload, payload.data(), header.mask, 0);
   }
-  sending_.opcode = websocket_opcode::continuation;
-  is_first_ = false;
-  if (is_complete && !packing_->agreement.keeps_context) deflater->reset();
+  header.opcode = websocket_opcode::continuation;
+  message.is_first = false;
+  if (is_complete && !pack.agreement.keeps_context) deflater->reset();
   return is_complete;
 }
 
 // Appends a part of the message's only frame, with its header before the first part.
-bool websocket_session::append_plain(std::span<const std::byte>& rest, io::buffer& output) {
+bool websocket_session::append_plain(outgoing& message, std::span<const std::byte>& rest,
+                                     io::buffer& output) {
   const std::span<const std::byte> part = rest.first(std::min(rest.size(), max_frame_output));
-  if (std::exchange(is_first_, false)) {
-    sending_.length = rest.size();
-    if (rest.size() == part.size()) {
-      append_frame(sending_, part, output);
-      rest = {};
-      return true;
-    }
-    append_header(sending_, output);
-  }
+  if (std::exchange(message.is_first, false)) append_header(message.header, output);
   const std::span<std::byte> room = output.prepare(part.size());
-  copy_bytes(sending_, sent_, part, room.data());
+  copy_bytes(message.header, message.sent, part, room.data());
   output.commit(part.size());
-  sent_ += part.size();
+  message.sent += part.size();
   rest = rest.subspan(part.size());
   return rest.empty();
 }
 
 std::optional<unsigned> websocket_session::shared_window_bits() const noexcept {
-  if (packing_ == nullptr || packing_->agreement.keeps_context) return std::nullopt;
-  return packing_->agreement.window_bits;
+  const packing_state* const pack = packing();
+  if (pack == nullptr || pack->agreement.keeps_context) return std::nullopt;
+  return pack->agreement.window_bits;
+}
+
+std::span<const std::byte> websocket_session::frames_of(
+    const encoded_message& message) const noexcept {
+  const auto window = shared_window_bits();
+  const bool is_packed = window && !message.packed.empty() && message.packed_window_bits <= *window;
+  return is_packed ? message.packed : message.frame;
 }
 
 void websocket_session::release_memory() noexcept {
-  if (is_within_message() || packing_ == nullptr) return;
-  if (!packing_->agreement.keeps_peer_context) packing_->inflater.reset();
-  if (!packing_->agreement.keeps_context) packing_->deflater.reset();
+  packing_state* const pack = packing();
+  if (is_within_message() || pack == nullptr) return;
+  if (!pack->agreement.keeps_peer_context) pack->inflater.reset();
+  if (!pack->agreement.keeps_context) pack->deflater.reset();
 }
 
 }  // namespace gyre::http::detail

@@ -9,10 +9,12 @@
 //     if (session.has_control_output()) session.append_control(output);
 #pragma once
 
+#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/http/detail/message_deflate.hpp>
 #include <gyre/http/detail/utf8_validator.hpp>
 #include <gyre/http/detail/websocket_frame.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_settings.hpp>
 #include <gyre/http/websocket_error.hpp>
 #include <gyre/http/websocket_message.hpp>
 #include <gyre/http/websocket_options.hpp>
@@ -29,6 +31,12 @@
 
 namespace gyre::http::detail {
 
+struct encoded_message;
+
+/// Throws std::invalid_argument for a code that must not be sent, and for a reason that is not UTF-8
+/// or too long.
+void check_close(close_code code, std::string_view reason);
+
 enum class websocket_role : std::uint8_t { server, client };
 /// How messages are received: whole, or in pieces.
 enum class receiving : std::uint8_t { messages, pieces };
@@ -44,15 +52,18 @@ enum class receiving : std::uint8_t { messages, pieces };
 /// | Close, after this side's | | closed |
 /// | a violation of the protocol or of a limit | Close, unless it was sent | failed |
 ///
+/// An idle session holds 48 bytes: what is needed only while a frame or a message comes is allocated
+/// with its first byte, and left to the other sockets of the thread.
+///
 /// Thread-safety: none.
 /// Errors: std::bad_alloc.
 class websocket_session {
  public:
   enum class event : std::uint8_t { wants_input, message, closed, failed };
 
-  websocket_session(websocket_role role, const websocket_limits& limits,
-                    const websocket_compression& compression,
-                    const std::optional<deflate_agreement>& deflate);
+  /// `compression`: the options of this side if `agreement` has permessage-deflate.
+  websocket_session(websocket_role role, settings_pointer settings,
+                    const websocket_compression& compression, websocket_agreement agreement);
   websocket_session(const websocket_session&) = delete;
   websocket_session& operator=(const websocket_session&) = delete;
   ~websocket_session();
@@ -63,11 +74,14 @@ class websocket_session {
   event next(std::span<const std::byte>& input, receiving mode);
   /// Returns the message after event::message. Valid until next() or release_memory().
   websocket_message data() const noexcept {
-    return {.kind = kind_, .bytes = message_.bytes(), .is_last = is_last_};
+    return {.kind = incoming_->kind,
+            .bytes = incoming_->message.bytes(),
+            .is_last = incoming_->is_last};
   }
   /// Whether a message or a frame has come in part.
   bool is_within_message() const noexcept {
-    return has_message_ || header_size_ != 0 || state_ != state::header;
+    return incoming_ != nullptr && (incoming_->has_message || incoming_->header_size != 0 ||
+                                    incoming_->state != state::header);
   }
   /// Returns the reason of event::failed.
   websocket_errc error() const noexcept { return error_; }
@@ -101,8 +115,14 @@ class websocket_session {
   /// Returns the largest window for which a message compressed elsewhere may be sent: nothing if
   /// messages must not be compressed, or refer to earlier ones.
   std::optional<unsigned> shared_window_bits() const noexcept;
-  bool is_compressed() const noexcept { return packing_ != nullptr; }
+  /// Returns the frames of a message that was encoded for servers, compressed if they may be.
+  std::span<const std::byte> frames_of(const encoded_message& message) const noexcept;
+  bool is_compressed() const noexcept { return packing() != nullptr; }
   websocket_role role() const noexcept { return role_; }
+  const websocket_settings& settings() const noexcept { return *settings_; }
+  std::string_view subprotocol() const noexcept {
+    return extras_ != nullptr ? std::string_view(extras_->subprotocol) : std::string_view();
+  }
 
   /// Frees memory that an idle socket does not need, unless a frame has come in part. Memory of
   /// messages is kept only until the program has taken them, and that of control frames until they
@@ -119,8 +139,33 @@ class websocket_session {
     bool has_late_pong = false;
     std::string received_reason;  // of the peer's Close frame
   };
+  // The frame or the message that comes, and the memory of the message.
+  struct incoming final : gyre::detail::slab_object {
+    io::buffer message{{.prepend = 0}};
+    websocket_header header;
+    std::uint64_t position = 0;  // received bytes of the payload
+    std::size_t checked = 0;     // bytes of `message` that were checked as text
+    std::array<std::byte, websocket_header::max_size> header_bytes{};
+    std::uint8_t header_size = 0;  // received bytes of a header
+    utf8_validator text;
+    websocket_session::state state = state::header;
+    websocket_kind kind = websocket_kind::text;
+    bool has_message = false;   // whether a message has begun and not ended
+    bool is_packed = false;     // whether that message is compressed
+    bool is_delivered = false;  // whether the program has data()
+    bool is_last = false;       // whether data() ends its message
+    bool has_end = false;       // whether the inflater has the end of the message
+  };
+  class spare_incoming;
+  // A message that is sent in several steps.
+  struct outgoing {
+    websocket_header header;
+    std::uint64_t sent = 0;  // bytes of the frame that were sent
+    bool is_packed = false;  // whether the message is compressed
+    bool is_first = true;    // whether no frame of the message was sent
+  };
   // The state of permessage-deflate, if both sides have agreed on it.
-  struct packing {
+  struct packing_state {
     websocket_compression options;
     deflate_agreement agreement;
     std::unique_ptr<message_inflater> inflater = {};
@@ -131,7 +176,19 @@ class websocket_session {
     std::array<std::byte, 64> bytes{};
     std::size_t used = sizeof(bytes);
   };
+  // State that few sockets need.
+  struct extra_state {
+    std::string subprotocol = {};
+    std::optional<packing_state> packing = {};
+    std::optional<mask_supply> masks = {};  // of a client
+    std::optional<outgoing> sending = {};   // the message that is being sent
+  };
 
+  packing_state* packing() const noexcept {
+    return extras_ != nullptr && extras_->packing ? &*extras_->packing : nullptr;
+  }
+  std::size_t max_message() const noexcept { return settings_->limits.message; }
+  extra_state& extras();
   control_frames& control();
   void drop_message() noexcept;
   void trim_control() noexcept;
@@ -152,8 +209,8 @@ class websocket_session {
                             io::buffer& output);
   void append_frame(websocket_header header, std::span<const std::byte> payload,
                     io::buffer& output);
-  bool append_packed(std::span<const std::byte>& rest, io::buffer& output);
-  bool append_plain(std::span<const std::byte>& rest, io::buffer& output);
+  bool append_packed(outgoing& message, std::span<const std::byte>& rest, io::buffer& output);
+  bool append_plain(outgoing& message, std::span<const std::byte>& rest, io::buffer& output);
   websocket_mask next_mask();
   void set_mask(websocket_header& header);
   void append_header(websocket_header& header, io::buffer& output);
@@ -161,34 +218,15 @@ class websocket_session {
   static constexpr std::size_t max_control_output = std::size_t{2} << 10;
   static constexpr std::size_t max_piece = std::size_t{64} << 10;
 
-  const std::size_t max_message_;
-  const std::size_t max_frame_;
-  const std::unique_ptr<packing> packing_;
+  const settings_pointer settings_;
+  std::unique_ptr<extra_state> extras_;
   std::unique_ptr<control_frames> control_;
-  std::unique_ptr<mask_supply> masks_;  // of a client
-
-  io::buffer message_{{.prepend = 0}};  // a spare buffer of the thread while there is a message
-  websocket_header header_;
-  std::uint64_t position_ = 0;  // received bytes of the payload
-  std::size_t checked_ = 0;     // bytes of message_ that were checked as text
-  websocket_header sending_;
-  std::uint64_t sent_ = 0;  // bytes of the frame of `sending_` that were sent
-  std::array<std::byte, websocket_header::max_size> header_bytes_{};
-  std::uint8_t header_size_ = 0;  // received bytes of a header
-  utf8_validator text_;
+  std::unique_ptr<incoming> incoming_;  // null while nothing comes
   websocket_errc error_{};
   std::optional<close_code> received_close_;
   const websocket_role role_;
-  state state_ = state::header;
-  websocket_kind kind_ = websocket_kind::text;
-  bool has_message_ = false;   // whether a message has begun and not ended
-  bool is_packed_ = false;     // whether that message is compressed
-  bool is_delivered_ = false;  // whether the program has data()
-  bool is_last_ = false;       // whether data() ends its message
-  bool has_end_ = false;       // whether the inflater has the end of the message
   bool has_sent_close_ = false;
-  bool packs_ = false;    // whether the message being sent is compressed
-  bool is_first_ = true;  // whether no frame of that message was sent
+  websocket_kind sending_kind_ = websocket_kind::text;  // of the message that begins
 };
 
 }  // namespace gyre::http::detail

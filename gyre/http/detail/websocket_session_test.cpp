@@ -26,6 +26,7 @@ using gyre::http::websocket_kind;
 using gyre::http::websocket_limits;
 using gyre::http::detail::deflate_agreement;
 using gyre::http::detail::receiving;
+using gyre::http::detail::settings_pointer;
 using gyre::http::detail::websocket_role;
 using gyre::http::detail::websocket_session;
 using gyre::http::test::close_payload;
@@ -56,6 +57,10 @@ struct setting {
   receiving mode = receiving::messages;
 };
 
+settings_pointer settings_of(const websocket_limits& limits) {
+  return settings_pointer::share({.limits = limits});
+}
+
 // A result holds the events of a session, and its output.
 struct result {
   std::string events;
@@ -64,7 +69,7 @@ struct result {
 };
 
 result run_in_pieces(std::string_view input, std::size_t size, const setting& setup) {
-  websocket_session session(setup.role, setup.limits, {}, setup.deflate);
+  websocket_session session(setup.role, settings_of(setup.limits), {}, {.deflate = setup.deflate});
   result found;
   gyre::io::buffer output;
   bool was_last = true;
@@ -144,7 +149,7 @@ TEST(WebsocketSession, SendsWhatTheOtherRoleReceives) {
     const auto reader =
         sender == websocket_role::server ? websocket_role::client : websocket_role::server;
     for (const std::size_t size : std::vector<std::size_t>{0, 1, 125, 126, 65535, 65536, 200'000}) {
-      websocket_session session(sender, {}, {}, {});
+      websocket_session session(sender, settings_of({}), {}, {});
       std::string payload(size, ' ');
       for (char& each : payload) each = static_cast<char>(random());
       gyre::io::buffer output;
@@ -161,7 +166,7 @@ TEST(WebsocketSession, SendsWhatTheOtherRoleReceives) {
 }
 
 TEST(WebsocketSession, MasksEachFrameByAnotherKey) {
-  websocket_session session(websocket_role::client, {}, {}, {});
+  websocket_session session(websocket_role::client, settings_of({}), {}, {});
   std::vector<std::string> masks;
   for (int i = 0; i < 40; ++i) {
     gyre::io::buffer output;
@@ -264,7 +269,7 @@ TEST(WebsocketSession, ReceivesPiecesAsTheyCome) {
   EXPECT_EQ(
       events_of(frame(1, "half ") + ping("") + frame(fin, "whole") + binary("") + text("x"), setup),
       "text:half whole;binary:;text:x;");
-  websocket_session session(websocket_role::server, setup.limits, {}, {});
+  websocket_session session(websocket_role::server, settings_of(setup.limits), {}, {});
   const std::string longer = binary(std::string(100'000, 'x'));
   auto rest = bytes_of(longer);
   EXPECT_EQ(session.next(rest, receiving::pieces), event::message);
@@ -291,7 +296,7 @@ TEST(WebsocketSession, LimitsFramesAndMessages) {
 // The memory of an unfinished message is at most twice its bytes, and a page.
 TEST(WebsocketSession, HoldsNoMoreForTinyFragments) {
   const setting setup{.limits = {.message = 100'000}};
-  websocket_session session(setup.role, setup.limits, {}, {});
+  websocket_session session(setup.role, settings_of(setup.limits), {}, {});
   std::string fragments = frame(2, "x");
   for (int i = 1; i < 100'000; ++i) fragments += frame(0, "x");
   for (int i = 0; i < 100'000; ++i) fragments += frame(0, "");
@@ -388,7 +393,7 @@ TEST(WebsocketSession, RefusesAWrongClose) {
 }
 
 TEST(WebsocketSession, SendsOneCloseAndNothingAfterIt) {
-  websocket_session session(websocket_role::server, {}, {}, {});
+  websocket_session session(websocket_role::server, settings_of({}), {}, {});
   session.send_close(close_code::going_away, "bye");
   session.send_close(close_code::normal, "again");
   const std::string input = ping("late") + text("late") + close(1000);
@@ -453,11 +458,11 @@ TEST(WebsocketSession, PacksAndUnpacksWithEveryWindowAndContext) {
         const auto sender = bits % 2 == 0 ? websocket_role::server : websocket_role::client;
         const auto reader =
             sender == websocket_role::server ? websocket_role::client : websocket_role::server;
+        const deflate_agreement of_sender{.window_bits = bits, .keeps_context = keeps};
+        const deflate_agreement of_reader{.peer_window_bits = bits, .keeps_peer_context = keeps};
         websocket_session packing(sender, {}, {.level = level, .min_size = 0},
-                                  deflate_agreement{.window_bits = bits, .keeps_context = keeps});
-        websocket_session unpacking(
-            reader, {}, {},
-            deflate_agreement{.peer_window_bits = bits, .keeps_peer_context = keeps});
+                                  {.deflate = of_sender});
+        websocket_session unpacking(reader, settings_of({}), {}, {.deflate = of_reader});
         for (const std::string& each : messages) {
           gyre::io::buffer output;
           packing.begin_message(websocket_kind::binary, each.size());
@@ -481,7 +486,8 @@ TEST(WebsocketSession, PacksAndUnpacksWithEveryWindowAndContext) {
 }
 
 std::string packed_zeros(std::size_t size) {
-  websocket_session packing(websocket_role::client, {}, {.level = 9}, deflate_agreement{});
+  websocket_session packing(websocket_role::client, {}, {.level = 9},
+                            {.deflate = deflate_agreement{}});
   gyre::io::buffer output;
   const std::string zeros(size, '\0');
   packing.begin_message(websocket_kind::binary, size);
@@ -499,7 +505,7 @@ TEST(WebsocketSession, StopsUnpackingAtTheLimit) {
   EXPECT_EQ(events_of(bomb, setup), failure(websocket_errc::too_large));
   EXPECT_LT(run(bomb, setup).consumed, 1000u);
   setup.mode = receiving::pieces;
-  websocket_session session(setup.role, setup.limits, {}, setup.deflate);
+  websocket_session session(setup.role, settings_of(setup.limits), {}, {.deflate = setup.deflate});
   auto rest = bytes_of(bomb);
   std::size_t size = 0;
   do {
@@ -529,8 +535,9 @@ TEST(WebsocketSession, RefusesMalformedCompression) {
 }
 
 TEST(WebsocketSession, ReleasesTheMemoryOfAnIdleSocket) {
-  websocket_session session(websocket_role::client, {}, {},
-                            deflate_agreement{.keeps_context = false, .keeps_peer_context = false});
+  const deflate_agreement without_contexts{.keeps_context = false, .keeps_peer_context = false};
+  websocket_session session(websocket_role::client, settings_of({}), {},
+                            {.deflate = without_contexts});
   for (int i = 0; i < 3; ++i) {
     const std::string hello("\xf2\x48\xcd\xc9\xc9\x07\x00", 7);
     const std::string input = frame(0xc1, hello, false);

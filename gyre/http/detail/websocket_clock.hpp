@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// websocket_clock: the time limit that applies to a WebSocket at a time.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
+#include <gyre/http/detail/websocket_settings.hpp>
+
+#include <cstdint>
+
+namespace gyre::http::detail {
+
+/// | phase | begins | lasts at most | and then |
+/// |---|---|---|---|
+/// | idle | with a byte, and at the end of a message | timeouts.keep_alive | a ping is sent |
+/// | pinged | with a ping | timeouts.pong, unless a byte comes | silent_peer |
+/// | message | with the first byte of a message | timeouts.message | Close 1008, message_timeout |
+/// | closing | when this side has sent Close | timeouts.close | the socket ends |
+///
+/// Thread-safety: none.
+class websocket_clock {
+ public:
+  explicit websocket_clock(steady_time now) noexcept : begin_(now) {}
+
+  /// Called when bytes have come.
+  void note_input(steady_time now) noexcept {
+    if (phase_ <= phase::pinged) begin(phase::idle, now);
+  }
+  /// Called when a message has come in part. Does nothing if it has begun before.
+  void begin_message(steady_time now) noexcept {
+    if (phase_ <= phase::pinged) begin(phase::message, now);
+  }
+  void end_message(steady_time now) noexcept {
+    if (phase_ == phase::message) begin(phase::idle, now);
+  }
+  void note_ping(steady_time now) noexcept {
+    if (phase_ == phase::idle) begin(phase::pinged, now);
+  }
+  void note_close(steady_time now) noexcept {
+    if (phase_ != phase::closing) begin(phase::closing, now);
+  }
+  bool awaits_pong() const noexcept { return phase_ == phase::pinged; }
+  /// Returns the end of the phase; max() if nothing limits it.
+  steady_time deadline(const websocket_settings& settings) const noexcept {
+    const duration limit = limit_of(settings.timeouts);
+    return limit.count() == 0 ? steady_time::max() : gyre::detail::later(begin_, limit);
+  }
+
+ private:
+  enum class phase : std::uint8_t { idle, pinged, message, closing };
+
+  void begin(phase next, steady_time now) noexcept {
+    phase_ = next;
+    begin_ = now;
+  }
+  duration limit_of(const websocket_timeouts& timeouts) const noexcept {
+    switch (phase_) {
+      case phase::idle: return timeouts.keep_alive;
+      case phase::pinged: return timeouts.pong;
+      case phase::message: return timeouts.message;
+      case phase::closing: break;
+    }
+    return timeouts.close;
+  }
+
+  steady_time begin_;
+  phase phase_ = phase::idle;
+};
+
+}  // namespace gyre::http::detail
