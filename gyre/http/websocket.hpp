@@ -55,7 +55,7 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
 /// io::errc::not_open for a moved-from socket. Once a receive has failed, the connection cannot be
 /// used any more. A coroutine whose peer has disconnected may be asked to stop instead.
 /// Complexity: a call allocates coroutine frames of the slab. Messages and frames are in memory
-/// that the sockets of a thread share, which keeps up to three times 128 KiB of it for them; a
+/// that the sockets of a thread share, which keeps up to four times 128 KiB of it for them; a
 /// socket that waits for a message holds none of it.
 class websocket {
  public:

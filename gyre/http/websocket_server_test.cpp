@@ -3,6 +3,7 @@
 #include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/server_test_support.hpp>
+#include <gyre/http/websocket_connection.hpp>
 #include <gyre/http/websocket_test_support.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/task/sleep.hpp>
@@ -518,6 +519,88 @@ TEST_F(HttpWebsocketServer, GoesAwayWhenTheServerStops) {
   client.close();
   virtual_time.turn_until([&] { return is_stopped; });
   EXPECT_EQ(messages, std::vector<std::string>{"on its way"});
+}
+
+// Sockets of handlers, which the connection of TCP calls without a coroutine.
+class HttpWebsocketHandlers : public HttpWebsocketServer {
+ protected:
+  void serve_handlers(bool echoes) {
+    make();
+    on->get("/", [this, echoes](const request& request) {
+      gyre::http::websocket_handlers handlers;
+      handlers.on_message([this, echoes](gyre::http::websocket_connection& socket,
+                                         gyre::http::websocket_message message) {
+        messages.emplace_back(message.text());
+        if (echoes) socket.send(message);
+      });
+      handlers.on_close([this](gyre::http::websocket_connection&, std::error_code reason) {
+        reasons.push_back(reason);
+      });
+      return gyre::http::accept_websocket(request, std::move(handlers));
+    });
+    on->start();
+  }
+
+  std::vector<std::string> messages;
+  std::vector<std::error_code> reasons;
+};
+
+TEST_F(HttpWebsocketHandlers, SendAPongBeforeTheReplyToALaterMessage) {
+  serve_handlers(true);
+  peer client = open();
+  EXPECT_EQ(exchange(client, frame(1, "a") + frame(fin | 9, "ping") + frame(fin, "b"), 10),
+            frame(fin | 10, "ping", false) + frame(fin | 1, "ab", false));
+}
+
+TEST_F(HttpWebsocketHandlers, KeepAPeerAliveAndNoticeItsSilence) {
+  serve_handlers(false);
+  peer client = open();
+  for (int i = 0; i < 3; ++i) {
+    virtual_time.settle();
+    virtual_time.advance(29s);
+    virtual_time.settle();
+    client.receive();
+    EXPECT_EQ(client.text, "");
+    virtual_time.advance(2s);
+    EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
+    client.send(frame(fin | 10, ""));
+  }
+  virtual_time.settle();
+  virtual_time.advance(31s);
+  EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
+  virtual_time.settle();
+  virtual_time.advance(21s);
+  EXPECT_EQ(all_of(client), "");
+  EXPECT_EQ(reasons, (std::vector<std::error_code>{websocket_errc::silent_peer}));
+}
+
+TEST_F(HttpWebsocketHandlers, LimitTheTimeOfAMessage) {
+  serve_handlers(false);
+  peer client = open();
+  client.send(frame(1, "a part"));
+  virtual_time.settle();
+  virtual_time.advance(59s);
+  virtual_time.settle();
+  client.receive();
+  EXPECT_EQ(client.text, "");
+  virtual_time.advance(2s);
+  EXPECT_THAT(all_of(client), HasSubstr(close_payload(1008, "the message took too long")));
+  EXPECT_EQ(reasons, (std::vector<std::error_code>{websocket_errc::message_timeout}));
+}
+
+TEST_F(HttpWebsocketHandlers, GoAwayWhenTheServerStops) {
+  serve_handlers(false);
+  peer client = open();
+  bool is_stopped = false;
+  virtual_time.settle();
+  on->stop(1h, [&] { is_stopped = true; });
+  EXPECT_EQ(receive(client, 4), closing(close_code::going_away));
+  client.send(frame(fin | 1, "on its way") + frame(fin | 8, close_payload(1001)));
+  EXPECT_EQ(all_of(client), "");
+  client.close();
+  virtual_time.turn_until([&] { return is_stopped; });
+  EXPECT_EQ(messages, std::vector<std::string>{"on its way"});
+  EXPECT_EQ(reasons, std::vector<std::error_code>(1));
 }
 
 TEST_F(HttpWebsocketServer, AnswersPingsWhileItSends) {

@@ -182,6 +182,8 @@ bool websocket_protocol::send(websocket_message message) {
   if (!may_send(message.bytes.size())) return false;
   std::span<const std::byte> rest = message.bytes;
   io::buffer& frames = output();
+  // A Pong precedes the messages that reply to later ones.
+  if (session_.has_control_output()) session_.append_control(frames);
   if (rest.size() > max_copied && !session_.is_compressed()) {
     session_.append_header(message.kind, rest.size(), frames);
     flush(rest);
@@ -202,6 +204,7 @@ bool websocket_protocol::send(prepared_message message) {
 }
 
 void websocket_protocol::send_frames(std::span<const std::byte> frames) {
+  if (session_.has_control_output()) session_.append_control(output());
   if (frames.size() > max_copied) {
     flush(frames);
   } else {

@@ -51,13 +51,14 @@ void check_close(close_code code, std::string_view reason) {
   }
 }
 
-// One object of the thread for what comes, which a socket takes for as long as it needs it: most
+// Objects of the thread for what comes, which a socket takes for as long as it needs one: most
 // sockets are idle, and a message has mostly come as a whole.
 class websocket_session::spare_incoming {
  public:
   static std::unique_ptr<incoming> take() {
-    std::unique_ptr<incoming>& spare = of_thread();
-    return spare != nullptr ? std::move(spare) : std::make_unique<incoming>();
+    spare_list& spares = of_thread();
+    if (spares.count == 0) return std::make_unique<incoming>();
+    return std::move(spares.objects[--spares.count]);
   }
   // Drops what has come.
   static void keep(std::unique_ptr<incoming> used) noexcept {
@@ -67,15 +68,22 @@ class websocket_session::spare_incoming {
     used->header_size = 0;
     used->state = state::header;
     used->has_message = used->is_delivered = false;
-    std::unique_ptr<incoming>& spare = of_thread();
-    if (spare == nullptr && used->message.capacity() <= max_spare_size) spare = std::move(used);
+    spare_list& spares = of_thread();
+    if (spares.count == spares.objects.size() || used->message.capacity() > max_spare_size) return;
+    spares.objects[spares.count++] = std::move(used);
   }
 
  private:
+  // For a message that a program still reads, and for the next one.
+  struct spare_list {
+    std::array<std::unique_ptr<incoming>, 2> objects;
+    std::size_t count = 0;
+  };
+
   // Not inlined into a coroutine, which may continue on another thread.
-  [[gnu::noinline]] static std::unique_ptr<incoming>& of_thread() noexcept {
-    static thread_local std::unique_ptr<incoming> spare;
-    return spare;
+  [[gnu::noinline]] static spare_list& of_thread() noexcept {
+    static thread_local spare_list spares;
+    return spares;
   }
 };
 

@@ -9,7 +9,6 @@
 //     if (session.has_control_output()) session.append_control(output);
 #pragma once
 
-#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/http/detail/message_deflate.hpp>
 #include <gyre/http/detail/utf8_validator.hpp>
 #include <gyre/http/detail/websocket_frame.hpp>
@@ -140,7 +139,7 @@ class websocket_session {
     std::string received_reason;  // of the peer's Close frame
   };
   // The frame or the message that comes, and the memory of the message.
-  struct incoming final : gyre::detail::slab_object {
+  struct incoming {
     io::buffer message{{.prepend = 0}};
     websocket_header header;
     std::uint64_t position = 0;  // received bytes of the payload
