@@ -47,7 +47,7 @@ task<> echo(websocket& socket) {
   }
 }
 
-// What one connection holds.
+// The memory of one connection.
 struct blocks_held {
   std::int64_t blocks = 0;  // of slabs
   std::int64_t heap_bytes = 0;

@@ -74,7 +74,7 @@ class exchange_stream {
   virtual void want_body() = 0;
   /// Called when the handler has taken bytes of a streamed body.
   virtual void on_body_taken(std::size_t count) noexcept = 0;
-  /// Called when the exchange has ended by an upgrade, after which it is not used: `successor` takes
+  /// Called when the exchange has ended by an upgrade, and is not used afterwards. `successor` takes
   /// the connection over. HTTP/1.1 only.
   virtual void hand_over(std::unique_ptr<connection_protocol> successor) noexcept = 0;
   /// Called when the exchange has ended, which is not used afterwards.

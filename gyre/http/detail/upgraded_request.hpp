@@ -13,8 +13,8 @@ namespace gyre::http::detail {
 
 struct server_route;
 
-/// What the server tells of the request when the protocol has ended: exchange::conclude_upgraded().
-/// It counts as work of the server until then.
+/// The request in the records that the server makes when the protocol has ended, by
+/// exchange::conclude_upgraded(). It counts as work of the server until then.
 struct upgraded_request {
   /// The parts for those who are told of a request: on_access(), on_error(), counts_routes.
   struct description {

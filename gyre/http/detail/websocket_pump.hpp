@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// websocket_pump: calls the handlers of a WebSocket whose transport is driven by coroutines: that of
-// a client, or a stream of HTTP/2.
+// websocket_pump: calls the handlers of a WebSocket whose transport coroutines drive: that of a
+// client, or a stream of HTTP/2.
 #pragma once
 
 #include <gyre/http/detail/websocket_callbacks.hpp>

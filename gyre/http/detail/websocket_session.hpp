@@ -32,8 +32,8 @@ namespace gyre::http::detail {
 
 struct encoded_message;
 
-/// Throws std::invalid_argument for a code that must not be sent, and for a reason that is not UTF-8
-/// or too long.
+/// Throws std::invalid_argument for a code that must not be sent, and for a reason that is too long
+/// or not UTF-8.
 void check_close(close_code code, std::string_view reason);
 
 enum class websocket_role : std::uint8_t { server, client };
@@ -51,8 +51,8 @@ enum class receiving : std::uint8_t { messages, pieces };
 /// | Close, after this side's | | closed |
 /// | a violation of the protocol or of a limit | Close, unless it was sent | failed |
 ///
-/// An idle session holds 48 bytes: what is needed only while a frame or a message comes is allocated
-/// with its first byte, and left to the other sockets of the thread.
+/// An idle session holds 48 bytes. The state of a frame or a message that comes is allocated with
+/// its first byte, and left to the other sockets of the thread.
 ///
 /// Thread-safety: none.
 /// Errors: std::bad_alloc.
