@@ -74,8 +74,8 @@ class exchange_stream {
   virtual void want_body() = 0;
   /// Called when the handler has taken bytes of a streamed body.
   virtual void on_body_taken(std::size_t count) noexcept = 0;
-  /// Called when the exchange has ended by an upgrade, and is not used afterwards. `successor` takes
-  /// the connection over. HTTP/1.1 only.
+  /// Called when the exchange has ended by an upgrade, and is not used afterwards. The connection
+  /// then belongs to `successor`. HTTP/1.1 only.
   virtual void hand_over(std::unique_ptr<connection_protocol> successor) noexcept = 0;
   /// Called when the exchange has ended, which is not used afterwards.
   virtual void on_exchange_ended(keep_alive future) noexcept = 0;
