@@ -28,7 +28,7 @@ COPY packaging/hello packaging/hello
 COPY examples/hello_http.cpp examples/
 # Compiles the rooms that the program links, and no others.
 RUN cmake -S packaging/hello -B build -G Ninja -DGYRE_SOURCE_DIR=/gyre \
-      -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCMAKE_EXE_LINKER_FLAGS=-s \
+      -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXE_LINKER_FLAGS=-s \
       -DHELLO_LOOP=OFF && \
     cmake --build build --target hello_http
 
