@@ -6,6 +6,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/http2_connection.hpp>
+#include <gyre/http/detail/max_copied.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/response.hpp>
 #include <gyre/io/detail/system_files.hpp>
@@ -28,8 +29,6 @@ constexpr std::size_t max_pending = std::size_t{64} << 10;
 constexpr std::size_t min_pending = std::size_t{8} << 10;
 // A window of which less than this is left is enlarged.
 constexpr std::size_t min_window = std::size_t{32} << 10;
-// Bytes of the program that are smaller than this are copied without asking who owns them.
-constexpr std::size_t max_copied = std::size_t{4} << 10;
 
 // The fields that belong to a connection of HTTP/1.1 (RFC 9113, 8.2.2).
 constexpr bool is_of_http1(std::string_view name) noexcept {

@@ -4,6 +4,7 @@
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/head_writer.hpp>
 #include <gyre/http/detail/http2_connection.hpp>
+#include <gyre/http/detail/max_copied.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -14,8 +15,6 @@
 namespace gyre::http::detail {
 namespace {
 
-// A body above this size is sent without a copy; a shorter one is copied after the head.
-constexpr std::size_t max_copied = std::size_t{4} << 10;
 // The part of HTTP/2's preface that a parser of HTTP/1 takes for a head.
 constexpr std::string_view http2_preface_head = "PRI * HTTP/2.0\r\n\r\n";
 // While the server stops, an idle peer has this time to send its FIN.

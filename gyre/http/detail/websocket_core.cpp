@@ -2,6 +2,7 @@
 #include <gyre/http/detail/websocket_core.hpp>
 
 #include <gyre/http/detail/encoded_message.hpp>
+#include <gyre/http/detail/max_copied.hpp>
 #include <gyre/http/detail/spare_buffers.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
@@ -19,8 +20,6 @@ namespace {
 constexpr std::uint32_t max_results_in_a_row = 128;
 // Encoded messages are copied up to this size, so that several are sent by one call.
 constexpr std::size_t max_gathered = std::size_t{16} << 10;
-// A message above this size is sent where it is.
-constexpr std::size_t max_copied = std::size_t{4} << 10;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <gyre/http/detail/broadcast_target.hpp>
 #include <gyre/http/detail/encoded_message.hpp>
 #include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/max_copied.hpp>
 #include <gyre/http/websocket_broadcast.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/sync/event.hpp>
@@ -20,8 +21,6 @@ namespace {
 
 // A peer whose messages have come already must not keep the loop busy.
 constexpr std::uint32_t max_messages_in_a_row = 128;
-// A message above this size is sent where it is.
-constexpr std::size_t max_copied = std::size_t{4} << 10;
 
 }  // namespace
 
