@@ -3,11 +3,13 @@
 #include <gyre/exec/executor_watchdog.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/exec/sync_wait.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/sync/mutex.hpp>
+#include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/testing/fake_dns_server.hpp>
@@ -37,6 +39,10 @@ gyre::task<> update_account(gyre::mutex& accounts, int& updates) {
 struct rebuild_index {
   void operator()() const { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 };
+gyre::task<> scale_image() {
+  rebuild_index()();
+  co_return;
+}
 
 namespace {
 
@@ -99,6 +105,13 @@ TEST(PlantedFaults, APoolStarvedByOneLongTask) {
   pool.wait_idle();
   EXPECT_THAT(gyre::trace::dump_text(), HasSubstr("thread 'images-0' ("));
   EXPECT_THAT(gyre::trace::dump_text(), HasSubstr(" by task planted_faults_test::rebuild_index"));
+}
+
+TEST(PlantedFaults, ATaskThatOnTakesToAPoolIsNamedByItsOwnFunction) {
+  gyre::thread_pool pool({.workers = 1, .name = "images"});
+  gyre::sync_wait(gyre::on(pool, scale_image()));
+  EXPECT_THAT(gyre::trace::dump_text(),
+              HasSubstr(" by coroutine planted_faults_test::scale_image"));
 }
 
 // Runs in the child process of the next test: writes a dump to `output` once it tells of a pause.

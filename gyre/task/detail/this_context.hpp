@@ -10,6 +10,7 @@
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/trace/detail/function_sequence.hpp>
 
 #include <coroutine>
 #include <cstdint>
@@ -66,7 +67,8 @@ class stops_as_errors {
   task_context& context_;
 };
 
-/// An awaiter that runs a task to its end, and leaves the result or the error in the task.
+/// An awaiter that runs a task to its end, and leaves the result or the error in the task. The
+/// flight recorder names the task instead of the coroutine that awaits it.
 template <class T>
 class await_ready_state : public suspends_always {
  public:
@@ -75,7 +77,9 @@ class await_ready_state : public suspends_always {
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> coroutine) {
-    return work_.await_suspend(coroutine);
+    const std::coroutine_handle<> inner = work_.prepare(coroutine);
+    trace::detail::note_inner_coroutine(inner.address());
+    return transfer_to(inner);
   }
   void await_resume() const noexcept { work_.end_without_continuation(); }
 

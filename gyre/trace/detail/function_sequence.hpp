@@ -83,8 +83,12 @@ class function_sequence {
   void name_coroutine(const void* frame) noexcept {
     if (!is_in_function_ || current_.kind != function_kind_) return;
     current_.kind = coroutine_kind_;
-    current_.object = *static_cast<const std::uint64_t*>(frame);
-    recorder_->set_activity(current_);
+    set_coroutine(frame);
+  }
+  /// Called when the named coroutine passes the thread on to the coroutine `frame`, which says more
+  /// about the work.
+  void rename_coroutine(const void* frame) noexcept {
+    if (is_in_function_ && current_.kind == coroutine_kind_) set_coroutine(frame);
   }
 
  private:
@@ -92,6 +96,10 @@ class function_sequence {
   // their symbols.
   [[gnu::visibility("default")]] static constinit thread_local function_sequence* innermost;
 
+  void set_coroutine(const void* frame) noexcept {
+    current_.object = *static_cast<const std::uint64_t*>(frame);
+    recorder_->set_activity(current_);
+  }
   void enter() noexcept;
   void exit() noexcept;
   // Adds the present function, or its part, to the recorder if it took long enough.
@@ -137,6 +145,12 @@ class recorded_call {
 inline void note_resumed_coroutine(const void* frame) noexcept {
   if (function_sequence* const sequence = function_sequence::here())
     sequence->name_coroutine(frame);
+}
+/// Calls function_sequence::rename_coroutine() if the thread is in a sequence. Not inlined into
+/// coroutines: see function_sequence::here().
+[[gnu::noinline]] inline void note_inner_coroutine(const void* frame) noexcept {
+  if (function_sequence* const sequence = function_sequence::here())
+    sequence->rename_coroutine(frame);
 }
 
 }  // namespace gyre::trace::detail
