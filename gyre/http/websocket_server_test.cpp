@@ -3,6 +3,7 @@
 #include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/server_test_support.hpp>
+#include <gyre/http/websocket_broadcast.hpp>
 #include <gyre/http/websocket_connection.hpp>
 #include <gyre/http/websocket_test_support.hpp>
 #include <gyre/sync/event.hpp>
@@ -550,6 +551,38 @@ TEST_F(HttpWebsocketHandlers, SendAPongBeforeTheReplyToALaterMessage) {
   peer client = open();
   EXPECT_EQ(exchange(client, frame(1, "a") + frame(fin | 9, "ping") + frame(fin, "b"), 10),
             frame(fin | 10, "ping", false) + frame(fin | 1, "ab", false));
+}
+
+TEST_F(HttpWebsocketHandlers, ASubscriberMayBeSlowAgainAndAgain) {
+  gyre::http::websocket_broadcast news(
+      {.capacity = 4, .policy = gyre::http::slow_subscriber::loses_messages});
+  gyre::http::websocket_connection* subscriber = nullptr;
+  make();
+  on->get("/", [&](const request& request) {
+    gyre::http::websocket_handlers handlers;
+    handlers.on_open([&](gyre::http::websocket_connection& socket) {
+      socket.subscribe_to(news);
+      subscriber = &socket;
+    });
+    return gyre::http::accept_websocket(request, std::move(handlers));
+  });
+  on->start();
+  peer client = open();
+  virtual_time.turn_until([&] { return news.metrics().subscribers == 1; });
+  const std::string text(std::size_t{1} << 20, 'x');
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 16; ++i) {
+      news.send_text(text);
+      virtual_time.settle();
+    }
+    do {
+      client.receive();
+      client.text.clear();
+      virtual_time.settle();
+    } while (subscriber->pending_output() != 0);
+  }
+  EXPECT_GT(news.metrics().lost, 0U);
+  EXPECT_GT(news.metrics().deliveries, 3U);
 }
 
 TEST_F(HttpWebsocketHandlers, KeepAPeerAliveAndNoticeItsSilence) {

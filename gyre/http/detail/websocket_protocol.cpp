@@ -38,6 +38,7 @@ class websocket_protocol::broadcast_link final : public broadcast_target {
   task<> send_all(std::span<const prepared_message> messages) override {
     for (const prepared_message& each : messages) {
       while (is_open() && socket_->pending_output() > socket_->max_pending()) {
+        writable_.reset();
         co_await writable_.wait();
       }
       if (!is_open()) co_return;
