@@ -146,6 +146,9 @@ class Trace(unittest.TestCase):
         self.assertIn("by task t8\n", text)
         self.assertIn("by task t7\n", text)
         self.assertNotIn("by task t6\n", text)
+        self.assertIn("  5 more: see --top\n", text)
+        text = self.run_tool("report", path, "--slow", "3", "--top", "7")
+        self.assertNotIn("see --top", text)
 
     def test_joins_the_records_of_the_scheduler(self) -> None:
         sched = self.folder / "sched.txt"
