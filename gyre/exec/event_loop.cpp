@@ -331,7 +331,7 @@ void event_loop::record_io(const trace::detail::function_sequence& callbacks,
                    .value = completed});
 }
 
-// The list of deferred operations ends, because defer() posts the operations that these start.
+// The list does not grow here, because defer() posts while the loop serves no I/O.
 std::size_t event_loop::run_deferred() {
   std::size_t ran = 0;
   const auto run = [&] {

@@ -124,7 +124,7 @@ class stream_transport final : public client_transport<std::span<const std::byte
         clock_(loop, std::chrono::nanoseconds(0), {}),
         send_limit_(options.timeouts.send),
         response_limit_(options.timeouts.first_byte) {
-    framing_.begin_request(detail::body_kind::chunked, 0, /*expects_continue=*/false);
+    writer_.begin_request(detail::body_kind::chunked, 0, /*expects_continue=*/false);
   }
 
   // Sends the extended CONNECT, and returns the final response.
@@ -132,7 +132,7 @@ class stream_transport final : public client_transport<std::span<const std::byte
                                                  detail::request_route route,
                                                  const request_clock& clock) {
     route.connect_protocol = "websocket";
-    auto sending = stream_->send_head({.request = outgoing, .route = route, .framing = framing_},
+    auto sending = stream_->send_head({.request = outgoing, .route = route, .framing = writer_},
                                       clock, send_limit_);
     co_await std::move(sending);
     const steady_time expiry = clock.expiry_of(response_limit_);
@@ -157,7 +157,7 @@ class stream_transport final : public client_transport<std::span<const std::byte
   std::span<const std::byte> input() const noexcept override { return input_; }
   void consume(std::size_t count) noexcept override { input_ = input_.subspan(count); }
   std::optional<task<>> send(std::span<const std::byte> bytes) override {
-    return stream_->send_body(framing_, bytes, clock_, send_limit_);
+    return stream_->send_body(writer_, bytes, clock_, send_limit_);
   }
 
  private:
@@ -177,7 +177,7 @@ class stream_transport final : public client_transport<std::span<const std::byte
 
   client_stream_pointer stream_;
   detail::incoming_response response_;
-  detail::message_writer framing_;
+  detail::message_writer writer_;
   const request_clock clock_;  // without a total limit
   const duration send_limit_;
   const duration response_limit_;

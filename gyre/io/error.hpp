@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// io::errc: errors that gyre itself decides on, beside the system's errors, in reading and writing.
+// io::errc: the errors of reading and writing that gyre itself reports, besides the system's.
 //
 //     auto read = co_await gyre::as_expected(stream.read_exactly(header));
-//     if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // it hung up
+//     if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // the peer hung up
 #pragma once
 
 #include <system_error>

@@ -46,7 +46,7 @@ outcome_of<struct ::stat> get_status(path_arguments& arguments) {
   return stat_of(*status);
 }
 
-outcome_of<bool> find_name(path_arguments& arguments) {
+outcome_of<bool> exists(path_arguments& arguments) {
   const auto status = system::status_at(AT_FDCWD, arguments.path.c_str(), 0, STATX_TYPE);
   if (!status && !is_missing(status.error())) return failure_of(status.error());
   return status.has_value();

@@ -46,7 +46,7 @@ static_assert(std::is_trivially_destructible_v<rename_options>);
 namespace detail {
 
 outcome_of<struct ::stat> get_status(path_arguments& arguments);
-outcome_of<bool> find_name(path_arguments& arguments);
+outcome_of<bool> exists(path_arguments& arguments);
 outcome_of<bool> make_directory(path_arguments& arguments);
 outcome_of<bool> make_directories(path_arguments& arguments);
 outcome_of<void> rename_file(path_arguments& arguments);
@@ -69,7 +69,7 @@ inline auto symlink_status(std::string path, executor* pool = nullptr) {
 /// Awaited, gives whether there is a file at `path`, after symlinks. A file that exists may be gone
 /// a moment later: to create one, use open_options::create_new.
 inline auto exists(std::string path, executor* pool = nullptr) {
-  return detail::path_operation("exists", pool, {.path = std::move(path)}, &detail::find_name);
+  return detail::path_operation("exists", pool, {.path = std::move(path)}, &detail::exists);
 }
 
 /// Awaited, makes a directory, with the permissions of `mode` that the umask leaves. Gives whether

@@ -30,7 +30,7 @@ uring_poller::uring_poller(const uring_features& features)
 // ---- waiting
 
 std::size_t uring_poller::wait(steady_time deadline) {
-  if (ring_.ready() + reported_.size() > 0) {
+  if (ring_.ready() + reports_.size() > 0) {
     // Submits requests that began meanwhile at once, not only when nothing is left to complete.
     deadline = steady_time::min();
   } else if (watched() == 0) {
@@ -54,7 +54,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
       return 1;
     default: gyre::detail::throw_system_error(failed, "io_uring_enter");
   }
-  const std::size_t work = ring_.ready() + reported_.size() + pending();
+  const std::size_t work = ring_.ready() + reports_.size() + pending();
   if (work > 0 || deadline == steady_time::min() || requests_.all_reads_confirmed()) {
     return work;
   }
@@ -191,7 +191,7 @@ void uring_poller::complete(std::size_t& completions) {
     reap_files(completions);
     return true;
   };
-  requests_.serve_all(ring_.ready() + reported_.size(), completions, is_over, serve_reported);
+  requests_.serve_all(ring_.ready() + reports_.size(), completions, is_over, serve_reported);
 }
 
 void uring_poller::reap_files(std::size_t& completions) {
@@ -211,7 +211,7 @@ bool uring_poller::serve_ring(std::size_t& completions) {
     if (completions != old_completions && unserved_ > 0 && is_time_over()) return false;
   }
   unserved_ = 0;
-  return reported_.empty();
+  return reports_.empty();
 }
 
 void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completions) {
@@ -223,19 +223,19 @@ void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completion
   if (tag == wake_tag) wake_.lower();
   if (tag == watches_tag) {
     const int count = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(max_events), 0);
-    if (count > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(count));
+    if (count > 0) reports_ = std::span(events_).first(static_cast<std::size_t>(count));
     report_watches(completions);
   }
 }
 
 // Returns whether all events were reported.
 bool uring_poller::report_watches(std::size_t& completions) {
-  while (!reported_.empty()) {
-    const epoll_event event = reported_.front();
+  while (!reports_.empty()) {
+    const epoll_event event = reports_.front();
     // The event is taken before the call, which may end operations, wait again or throw.
-    reported_ = reported_.subspan(1);
+    reports_ = reports_.subspan(1);
     if (event.data.ptr != nullptr) watches_.report(event, completions);
-    if (!reported_.empty() && is_time_over()) return false;
+    if (!reports_.empty() && is_time_over()) return false;
   }
   return true;
 }
@@ -260,7 +260,7 @@ file_service* uring_poller::file_calls() noexcept {
 
 void uring_poller::after_fork() {
   // The completions of the old ring belong to the parent.
-  reported_ = {};
+  reports_ = {};
   parker_.reset();
   requests_.discard_early_data();
   close_ring();

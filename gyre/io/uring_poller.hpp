@@ -82,8 +82,8 @@ class uring_poller final : public poller, detail::ring_owner {
   unique_fd epoll_;
   std::array<epoll_event, max_events> events_;
   // Events of epoll that have not been reported yet.
-  std::span<epoll_event> reported_;
-  detail::readiness_set watches_{reported_};
+  std::span<epoll_event> reports_;
+  detail::readiness_set watches_{reports_};
   detail::uring ring_;
   gyre::detail::pending_message message_;  // sent by wake()
   bool must_not_wait_ = false;      // whether a wake-up came before its wait, or may have been lost

@@ -467,8 +467,7 @@ void udp_server::core::on_socket_stopped() {
   for (auto& each : callbacks) post_stop_callback(std::move(each));
 }
 
-// Posts a callback of stop(). Each callback has a task of its own, so that one that throws, or
-// destroys the server, does not keep the others from being called.
+// Posts a callback of stop() as a task of its own, so that the others are called even if it throws.
 void udp_server::core::post_stop_callback(move_only_function<void()> callback) {
   loops_.front()->post([self = shared_from_this(), callback = std::move(callback)]() mutable {
     const detail::callback_gate::pass passing(self->gate_);

@@ -4,7 +4,7 @@
 //
 //     int main() {
 //       return gyre::runtime::main([](gyre::runtime& rt) -> gyre::task<int> {
-//         gyre::net::tcp_listener clients(rt.loops()[0], at);  // an endpoint
+//         gyre::net::tcp_listener clients(rt.loops()[0], endpoint);
 //         for (;;) {
 //           gyre::net::socket client = co_await clients.accept_socket();  // until SIGINT or SIGTERM
 //           gyre::loop& home = rt.loops().next();  // serve() may continue until `force`

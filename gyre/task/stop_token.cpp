@@ -62,7 +62,7 @@ bool inplace_stop_source::request_stop() noexcept {
   return true;
 }
 
-bool inplace_stop_source::link_requested_stop() const noexcept {
+bool inplace_stop_source::link_and_check_stop() const noexcept {
   // Another thread may be making the links, and may not have reached this source yet, so the
   // ancestors are examined, too.
   const inplace_stop_source* source = this;

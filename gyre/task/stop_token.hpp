@@ -140,7 +140,7 @@ class inplace_stop_source {
   [[nodiscard]] bool stop_requested() const noexcept {
     // acquire: pairs with the release in request_stop(); makes the actions before the stop visible.
     const word state = state_.load(std::memory_order_acquire);
-    return (state & (stopped | unlinked)) != 0 && ((state & stopped) != 0 || link_requested_stop());
+    return (state & (stopped | unlinked)) != 0 && ((state & stopped) != 0 || link_and_check_stop());
   }
 
   /// Requests the stop and calls the callbacks, the youngest first and without a lock. Returns true
@@ -167,7 +167,7 @@ class inplace_stop_source {
 
   constexpr explicit inplace_stop_source(word state) noexcept : state_(state) {}
 
-  [[gnu::cold]] bool link_requested_stop() const noexcept;
+  [[gnu::cold]] bool link_and_check_stop() const noexcept;
   word lock_unless(word blocking_bits, word added_bits) const noexcept;
   void unlock(word state) const noexcept;
   bool attach(detail::stop_callback_base& callback) const noexcept;

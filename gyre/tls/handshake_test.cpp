@@ -416,7 +416,7 @@ TEST(TlsHandshake, ASessionKnowsThatTheCertificateOfItsPeerHasExpired) {
     const session made = visit(loop, server, client, {}).second;
     ASSERT_TRUE(made);
     EXPECT_EQ(
-        gyre::tls::detail::is_past_its_certificate(static_cast<const SSL_SESSION*>(made.native())),
+        gyre::tls::detail::has_expired_certificate(static_cast<const SSL_SESSION*>(made.native())),
         valid_to < 0);
   }
 }

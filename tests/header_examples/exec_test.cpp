@@ -143,7 +143,7 @@ TEST(ExecExamples, ParallelCallsDoAll) {
 // gyre/runtime/runtime.hpp
 // A program is a class here, with a main() that is not the process's.
 struct accepting_program {
-  static inline header_examples::listening_already at;
+  static inline header_examples::listening_already endpoint;
 
   static gyre::task<> serve(gyre::loop& home, gyre::net::socket client) {
     gyre::net::tcp_stream peer(home, std::move(client));
@@ -153,7 +153,7 @@ struct accepting_program {
 
   int main() {
     return gyre::runtime::main([](gyre::runtime& rt) -> gyre::task<int> {
-      gyre::net::tcp_listener clients(rt.loops()[0], at);  // an endpoint
+      gyre::net::tcp_listener clients(rt.loops()[0], endpoint);
       for (;;) {
         gyre::net::socket client = co_await clients.accept_socket();  // until SIGINT or SIGTERM
         gyre::loop& home = rt.loops().next();  // serve() may continue until `force`
@@ -166,7 +166,7 @@ struct accepting_program {
 TEST(ExecExamples, RuntimeServesUntilASignal) {
   const gyre::net::socket peer =
       gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
-  static_cast<void>(peer.connect(accepting_program::at.where()));
+  static_cast<void>(peer.connect(accepting_program::endpoint.where()));
   EXPECT_EQ(accepting_program().main(), 0);
   char room[8];
   EXPECT_EQ(::recv(peer.fd(), room, sizeof room, 0), 5);

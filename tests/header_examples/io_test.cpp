@@ -77,7 +77,7 @@ TEST(IoExamples, AFunctionThatBlocksRunsElsewhere) {
 gyre::task<> read_header(gyre::io::stream& stream, bool& complete) {
   std::array<std::byte, 8> header;
   auto read = co_await gyre::as_expected(stream.read_exactly(header));
-  if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // it hung up
+  if (!read && read.error() == gyre::io::errc::unexpected_end) co_return;  // the peer hung up
   complete = true;
 }
 

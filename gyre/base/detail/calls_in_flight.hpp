@@ -22,7 +22,7 @@ class calls_in_flight {
   /// additions.
   class call {
    public:
-    explicit call(calls_in_flight& calls) noexcept : count_(calls.counts_[this_thread()].value) {
+    explicit call(calls_in_flight& calls) noexcept : count_(calls.counts_[own_stripe()].value) {
       count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the decrement orders
     }
     call& operator=(call&&) = delete;
@@ -49,7 +49,7 @@ class calls_in_flight {
 
   // Returns the index of this thread's count. Threads that post at the same time seldom share one.
   // Not inlined, because a coroutine may be on another thread after each suspension.
-  [[gnu::noinline]] static std::size_t this_thread() noexcept {
+  [[gnu::noinline]] static std::size_t own_stripe() noexcept {
     static constinit std::atomic<std::size_t> next{0};
     static constinit thread_local std::size_t stripe = stripes;
     if (stripe == stripes) stripe = next.fetch_add(1, std::memory_order_relaxed) % stripes;

@@ -16,8 +16,7 @@ namespace gyre::detail {
 
 static_assert(sizeof(atomic<std::uint32_t>) == 4 && atomic<std::uint32_t>::is_always_lock_free);
 
-// Uses FUTEX_WAIT_BITSET, whose timeout is a time of CLOCK_MONOTONIC, not negative, instead of a
-// duration.
+// Uses FUTEX_WAIT_BITSET, because its timeout is absolute: a non-negative time of CLOCK_MONOTONIC.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept {
   // Returns at once, because the kernel adds the timer slack of the thread, 50 us, even to a time

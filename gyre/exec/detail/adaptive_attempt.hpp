@@ -14,25 +14,25 @@ namespace gyre::detail {
 class adaptive_attempt {
  public:
   /// The highest score, which as many failures in a row reduce to 0.
-  static constexpr int max_credit = 8;
-  /// Starts with the score `credit`. A `gain` of 1 requires as many successes as failures to keep
-  /// the score, a `gain` of `max_credit` one success in `max_credit` attempts.
-  constexpr adaptive_attempt(int credit, int gain) noexcept : credit_(credit), gain_(gain) {}
+  static constexpr int max_score = 8;
+  /// Starts with `score`. A `gain` of 1 requires as many successes as failures to keep
+  /// the score, a `gain` of `max_score` one success in `max_score` attempts.
+  constexpr adaptive_attempt(int score, int gain) noexcept : score_(score), gain_(gain) {}
   /// Counts an opportunity. Returns whether the caller must make an attempt, and report its result
   /// by succeed() or fail().
   bool claim_attempt() noexcept {
-    if (credit_ > 0) return true;
+    if (score_ > 0) return true;
     if (++skipped_ < backoff_) return false;
     skipped_ = 0;
     return true;
   }
   void succeed() noexcept {
-    credit_ = std::min(credit_ + gain_, max_credit);
+    score_ = std::min(score_ + gain_, max_score);
     backoff_ = min_backoff;
   }
   void fail() noexcept {
-    if (credit_ > 0) {
-      --credit_;
+    if (score_ > 0) {
+      --score_;
     } else {
       backoff_ = std::min(2 * backoff_, max_backoff);
     }
@@ -42,7 +42,7 @@ class adaptive_attempt {
   static constexpr int min_backoff = 8;
   static constexpr int max_backoff = 512;
 
-  int credit_;  // the score, at most max_credit
+  int score_;  // the score, at most max_score
   int gain_;
   int backoff_ = min_backoff;  // opportunities per attempt at a score of 0
   int skipped_ = 0;            // opportunities since the last attempt

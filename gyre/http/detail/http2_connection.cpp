@@ -409,7 +409,7 @@ void http2_connection::note_unblocked_streams() noexcept {
   }
 }
 
-// --- The end ---
+// --- Closing ---
 
 void http2_connection::on_peer_ended() {
   has_peer_ended_ = true;

@@ -459,7 +459,7 @@ http2_session::http2_session(const http2_client_options& options, const head_lim
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(limits_.fields + limits_.start_line)},
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   }};
-  // The windows of the streams bound what may come, so that the connection's must not.
+  // The windows of the streams limit the input; the connection's window must never be the limit.
   const std::uint64_t window = std::max<std::uint64_t>(
       std::uint64_t{options.stream_window} * options.max_streams, NGHTTP2_INITIAL_WINDOW_SIZE);
   callbacks::open(*this, entries, size_setting(window));

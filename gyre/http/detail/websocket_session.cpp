@@ -51,8 +51,8 @@ void check_close(close_code code, std::string_view reason) {
   }
 }
 
-// Objects of the thread for what comes, which a socket takes for as long as it needs one: most
-// sockets are idle, and a message has mostly come as a whole.
+// The spare `incoming` objects of the thread. A socket takes one only while it needs it: most
+// sockets are idle, and most messages arrive whole.
 class websocket_session::spare_incoming {
  public:
   static std::unique_ptr<incoming> take() {

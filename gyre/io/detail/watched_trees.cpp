@@ -343,8 +343,8 @@ bool watched_trees::move(watched_inode& source, std::string_view old_name, watch
   const look old = look_at(source, old_name);
   end_name(source, old_name, old);
   const look now = look_at(target, name);
-  // Entries of a directory that was found early under this name would be mistaken for those of the
-  // moved one.
+  // A directory that was found early under the old name would have its entries mistaken for those
+  // of the moved one.
   const bool was_alone = old.at == nullptr || old.is_new;
   if (was_told && was_alone && now.at == moved) return true;
   if (moved != nullptr && now.at != moved && old.at != moved) {

@@ -32,9 +32,9 @@ std::uint64_t registry_core::add(source_settings settings) {
     if (known == executors_.end()) executors_.push_back(watched);
   }
   auto added = std::make_shared<source>(std::move(settings), watched);
-  sources_.emplace(++last_number_, std::move(added));
+  sources_.emplace(++last_id_, std::move(added));
   if (watched != nullptr) watched->add_object();
-  return last_number_;
+  return last_id_;
 }
 
 void registry_core::remove(std::uint64_t number) noexcept {

@@ -69,7 +69,7 @@ class registry_core {
   void write_own(exposition& output, std::size_t sources, std::size_t unanswered);
 
   std::mutex mutex_;  // guards the members below
-  std::uint64_t last_number_ = 0;
+  std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::shared_ptr<source>> sources_;
   std::vector<std::shared_ptr<watched_executor>> executors_;
   std::map<std::string, std::unique_ptr<instrument>, std::less<>> instruments_;

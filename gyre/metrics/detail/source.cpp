@@ -30,7 +30,7 @@ void source::remove() noexcept {
 
 void source::record_response(std::chrono::nanoseconds delay) {
   const std::lock_guard lock(mutex_);
-  responses_.record(delay);
+  delays_.record(delay);
 }
 
 void source::write_responses(exposition& output, bool has_responded) {
@@ -41,7 +41,7 @@ void source::write_responses(exposition& output, bool has_responded) {
                    has_responded ? 1 : 0);
   output.add_histogram("gyre_executor_response_seconds",
                        "Time from a post to its run, one for each reading of the metrics.",
-                       responses_);
+                       delays_);
 }
 
 }  // namespace gyre::metrics::detail

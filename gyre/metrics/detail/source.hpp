@@ -58,7 +58,7 @@ class source {
   const std::shared_ptr<watched_executor> executor_;
   std::mutex mutex_;  // guards the members below and settings_.write
   bool is_removed_ = false;
-  histogram responses_;
+  histogram delays_;
 };
 
 }  // namespace gyre::metrics::detail

@@ -35,7 +35,7 @@ class watched_executor {
  private:
   friend reading;
 
-  // A loop that is held must not collect a reading for each time that its metrics are asked for.
+  // Readings must not pile up while a loop is held and its metrics are requested.
   static constexpr std::size_t max_pending = 8;
 
   executor* const target_;

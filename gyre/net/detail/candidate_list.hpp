@@ -35,8 +35,8 @@ class candidate_list {
   /// Takes the next candidate; returns nothing if all have been taken.
   std::optional<endpoint> take_next() {
     if (!has_next()) return std::nullopt;
-    const std::size_t index = versions_[turn_].has_next() ? turn_ : 1 - turn_;
-    turn_ = 1 - index;
+    const std::size_t index = versions_[next_].has_next() ? next_ : 1 - next_;
+    next_ = 1 - index;
     version& target = versions_[index];
     return target.candidates[target.count++];
   }
@@ -50,7 +50,7 @@ class candidate_list {
   std::set<endpoint> known_;
   address_family first_family_ = address_family::none;
   std::array<version, 2> versions_;  // the IP version of the first candidate, then the other
-  std::size_t turn_ = 0;             // the index of the version from which the next is taken
+  std::size_t next_ = 0;             // the index of the version from which the next is taken
 };
 
 }  // namespace gyre::net::detail

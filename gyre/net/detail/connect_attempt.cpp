@@ -34,14 +34,14 @@ class recorded_connect {
   recorded_connect& operator=(recorded_connect&&) = delete;
   ~recorded_connect() {
     try {
-      trace::detail::record_wait(begun_, trace::detail::event_kind::connect, server_.to_string());
+      trace::detail::record_wait(begin_, trace::detail::event_kind::connect, server_.to_string());
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the attempt is not recorded
     }
   }
 
  private:
   const endpoint& server_;
-  const gyre::detail::tick_count begun_ = trace::detail::begin_now();
+  const gyre::detail::tick_count begin_ = trace::detail::begin_now();
 };
 
 }  // namespace

@@ -34,18 +34,18 @@ class item_record {
     recorder_ = measures ? trace::detail::find_recorder() : nullptr;
     measured_ = 0;
     remaining_ = window;
-    begun_ = trace::detail::begin_now();
+    begin_ = trace::detail::begin_now();
   }
   // The time of a window that was not measured includes the worker's sleeps. Then the items of the
   // next window are measured in vain, at a cost that a worker which sleeps does not notice.
   [[gnu::noinline]] void end_window() noexcept {
-    const tick_count length = measures() ? measured_ : trace::detail::begin_now() - begun_;
+    const tick_count length = measures() ? measured_ : trace::detail::begin_now() - begin_;
     begin_window(length >= window * trace::detail::min_function_length());
   }
 
   trace::detail::recorder* recorder_ = nullptr;
   tick_count measured_ = 0;
-  tick_count begun_ = 0;
+  tick_count begin_ = 0;
   unsigned remaining_ = window;
 };
 

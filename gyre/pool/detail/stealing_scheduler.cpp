@@ -15,7 +15,7 @@
 namespace gyre::detail {
 namespace {
 
-// Once in this number of searches, a worker with own items takes an item from another queue. The
+// Once in this number of lookups, a worker that has items takes one from another queue. The
 // number is prime, as in Go and Tokio, so that it does not align with a pattern of the program.
 constexpr unsigned fair_turn = 61;
 

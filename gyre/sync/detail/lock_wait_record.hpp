@@ -17,15 +17,15 @@ class lock_wait_record {
  public:
   /// `frame`: the address of the coroutine's frame, which begins with the address of its code.
   void begin(const void* frame) noexcept {
-    begun_ = trace::detail::begin_now();
+    begin_ = trace::detail::begin_now();
     code_ = *static_cast<const std::uint64_t*>(frame);
   }
   void end() noexcept {
-    trace::detail::record_since(begun_, trace::detail::event_kind::lock_wait, code_);
+    trace::detail::record_since(begin_, trace::detail::event_kind::lock_wait, code_);
   }
 
  private:
-  tick_count begun_ = 0;
+  tick_count begin_ = 0;
   std::uint64_t code_ = 0;
 };
 

@@ -291,7 +291,7 @@ SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* session,
     case SSL_TICKET_SUCCESS_RENEW: break;
     default: return SSL_TICKET_RETURN_ABORT;
   }
-  if (is_past_its_certificate(session)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  if (has_expired_certificate(session)) return SSL_TICKET_RETURN_IGNORE_RENEW;
   try {
     if (!is_for_name(session, engine_of(ssl).requested_name_))
       return SSL_TICKET_RETURN_IGNORE_RENEW;

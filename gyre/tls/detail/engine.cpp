@@ -106,7 +106,7 @@ engine::engine(const tls_context& context, std::string host, const session& prev
   // expired certificate, or for another host, must not be offered.
   auto* const offered = static_cast<SSL_SESSION*>(previous_session.native());
   if (previous_session.may_be_offered(loaded_) &&
-      !(loaded_->verify && (is_past_its_certificate(offered) || !is_of_host(offered, host_)))) {
+      !(loaded_->verify && (has_expired_certificate(offered) || !is_of_host(offered, host_)))) {
     if (const ssl_session_ptr copy = copy_of(offered)) SSL_set_session(ssl, copy.get());
   }
   SSL_set_connect_state(ssl);

@@ -65,7 +65,7 @@ std::vector<std::string> alternative_names(X509* certificate, int kind,
 }
 
 // Returns the first names of the list, such as "a.example, b.example and 3 more".
-std::string listed(const std::vector<std::string>& names) {
+std::string join(const std::vector<std::string>& names) {
   constexpr std::size_t max_names = 3;
   if (names.empty()) return "no DNS name or address (a common name does not count)";
   std::string text = names.front();
@@ -92,7 +92,7 @@ failure verification_failure(long result, std::string_view host,
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH: {
       std::string text = "certificate is for ";
-      text.append(listed(names)).append(", not ").append(host);
+      text.append(join(names)).append(", not ").append(host);
       return {errc::certificate_wrong_host, std::move(text)};
     }
     default: return {errc::certificate_refused, X509_verify_cert_error_string(result)};
@@ -139,7 +139,7 @@ std::vector<std::string> names_of(X509* certificate) {
   return names;
 }
 
-bool is_past_its_certificate(const SSL_SESSION* session) noexcept {
+bool has_expired_certificate(const SSL_SESSION* session) noexcept {
   const X509* const peer = SSL_SESSION_get0_peer(const_cast<SSL_SESSION*>(session));
   return peer != nullptr && X509_cmp_current_time(X509_get0_notAfter(peer)) <= 0;
 }

@@ -29,6 +29,6 @@ std::vector<std::string> hosts_of(X509* certificate);
 std::vector<std::string> names_of(X509* certificate);
 
 /// Whether the certificate of the session's peer, if it has one, has expired.
-bool is_past_its_certificate(const SSL_SESSION* session) noexcept;
+bool has_expired_certificate(const SSL_SESSION* session) noexcept;
 
 }  // namespace gyre::tls::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// is_http_request, plain_http_response: the reply to clients that send plain HTTP to a TLS port.
+// is_http_request, plain_http_response: detect plain HTTP on a TLS port, and respond to it.
 #pragma once
 
 #include <algorithm>

@@ -37,22 +37,22 @@ class event_ring {
   /// Adds an event. Called by the writing thread.
   void push(const event& added) noexcept {
     // relaxed: this thread's own store.
-    const std::uint64_t number = finished_.load(std::memory_order_relaxed);
+    const std::uint64_t number = count_.load(std::memory_order_relaxed);
     slot& target = slots_[number & mask_];
     const auto words = added.pack();
     for (std::size_t index = 0; index < event::words; ++index) {
       // release: pairs with the acquire in append_to(); a reader of this word sees the last store
-      // to finished_.
+      // to count_.
       target[index].store(words[index], std::memory_order_release);
     }
     // release: pairs with the acquire in append_to(), which sees the words.
-    finished_.store(number + 1, std::memory_order_release);
+    count_.store(number + 1, std::memory_order_release);
   }
 
   /// Returns the number of events that were ever pushed. Any thread.
   [[nodiscard]] std::uint64_t pushed() const noexcept {
     // acquire: pairs with the release in push().
-    return finished_.load(std::memory_order_acquire);
+    return count_.load(std::memory_order_acquire);
   }
 
   /// Appends the events that are in the ring, the oldest first, except the first `skipped` ones
@@ -87,7 +87,7 @@ class event_ring {
  private:
   slot* const slots_;
   const std::uint64_t mask_;
-  gyre::detail::atomic<std::uint64_t> finished_{0};
+  gyre::detail::atomic<std::uint64_t> count_{0};
 };
 
 }  // namespace gyre::trace::detail

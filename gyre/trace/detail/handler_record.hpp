@@ -22,19 +22,19 @@ class handler_record {
   explicit handler_record(std::uint64_t label) noexcept {
     if constexpr (is_compiled_in) {
       if (function_sequence* const sequence = function_sequence::here()) {
-        begun_ = sequence->begin_handler(label);
+        begin_ = sequence->begin_handler(label);
       }
-      if (begun_ != 0) return;
-      begun_ = own_.emplace(find_recorder(), event_kind::handler, label).begun();
+      if (begin_ != 0) return;
+      begin_ = own_.emplace(find_recorder(), event_kind::handler, label).begun();
     }
   }
   handler_record& operator=(handler_record&&) = delete;
 
   /// Returns when the event begins, in ticks; zero if nothing is recorded.
-  [[nodiscard]] gyre::detail::tick_count begun() const noexcept { return begun_; }
+  [[nodiscard]] gyre::detail::tick_count begun() const noexcept { return begin_; }
 
  private:
-  gyre::detail::tick_count begun_ = 0;
+  gyre::detail::tick_count begin_ = 0;
   std::optional<activity_scope> own_;
 };
 

@@ -20,12 +20,12 @@ class named_wait {
  public:
   named_wait(event_kind kind, std::string_view name) noexcept : kind_(kind), name_(name) {}
   named_wait& operator=(named_wait&&) = delete;
-  ~named_wait() { record_wait(begun_, kind_, name_); }
+  ~named_wait() { record_wait(begin_, kind_, name_); }
 
  private:
   const event_kind kind_;
   const std::string_view name_;
-  const gyre::detail::tick_count begun_ = begin_now();
+  const gyre::detail::tick_count begin_ = begin_now();
 };
 
 }  // namespace gyre::trace::detail

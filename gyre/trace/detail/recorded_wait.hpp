@@ -17,11 +17,11 @@ class recorded_wait {
  public:
   explicit recorded_wait(event_kind kind) noexcept : kind_(kind) {}
   recorded_wait& operator=(recorded_wait&&) = delete;
-  ~recorded_wait() { record_since(begun_, kind_, 0); }
+  ~recorded_wait() { record_since(begin_, kind_, 0); }
 
  private:
   const event_kind kind_;
-  const gyre::detail::tick_count begun_ = begin_now();
+  const gyre::detail::tick_count begin_ = begin_now();
 };
 
 }  // namespace gyre::trace::detail

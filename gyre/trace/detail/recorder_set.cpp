@@ -103,8 +103,8 @@ recorder_block* make_recorder() noexcept {
       std::bit_ceil(std::max(sizeof(recorder_block), alignof(recorder_block)));
   void* const memory = gyre::detail::map_zeroed(header_size + rings_size);
   if (memory == nullptr) return nullptr;
-  // The zeros are valid slots, which are constructed only in name, so that their pages take no
-  // memory before they are written.
+  // The zeros are valid slots. No constructor runs, so that the pages take no memory before they
+  // are written.
   auto* const slots = reinterpret_cast<event_ring::slot*>(  // NOLINT: see above
       static_cast<std::byte*>(memory) + header_size);
   const std::size_t half = rings_size / sizeof(event_ring::slot) / 2;
