@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,7 @@ class model_poller final : public gyre::poller {
  private:
   model::event event_;
   const std::size_t descriptors_;
-  mutable std::int64_t now_ = 0;  // read by the loop alone
+  mutable std::atomic<std::int64_t> now_{0};  // not modelled, as its order is of no interest
 };
 
 }  // namespace

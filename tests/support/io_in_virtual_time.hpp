@@ -12,8 +12,10 @@
 #include <gyre/exec/loop.hpp>
 #include <tests/support/real_io_poller.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -23,17 +25,19 @@ namespace gyre::test {
 /// A poller whose clock the test sets.
 class stopped_time_poller final : public real_io_poller {
  public:
-  void advance(std::chrono::nanoseconds elapsed) noexcept { now_ += elapsed; }
+  void advance(std::chrono::nanoseconds elapsed) noexcept { since_epoch_ += elapsed.count(); }
 
-  steady_time now() const noexcept override { return now_; }
+  steady_time now() const noexcept override {
+    return steady_time{std::chrono::nanoseconds{since_epoch_.load()}};
+  }
   std::size_t wait(steady_time deadline) override {
-    const bool sleeps = deadline > now_;
+    const bool sleeps = deadline > now();
     const auto a_moment = std::chrono::milliseconds{1};
     return real().wait(sleeps ? real().now() + a_moment : steady_time::min());
   }
 
  private:
-  steady_time now_{std::chrono::hours{1}};
+  std::atomic<std::int64_t> since_epoch_{std::chrono::nanoseconds{std::chrono::hours{1}}.count()};
 };
 
 /// A loop with real I/O and virtual time.
