@@ -6,6 +6,11 @@
 
 namespace gyre::http::detail {
 
+turn_budget::turn_budget(server_core& core, event_loop& loop) noexcept : core_(core), loop_(loop) {}
+
+// Here, because the list needs the complete class of its elements.
+turn_budget::~turn_budget() = default;
+
 void turn_budget::spend_work_of_new_clients(std::size_t work) noexcept {
   if (await_next_turn()) work_ += work;
 }

@@ -21,10 +21,10 @@ class server_core;
 class turn_budget {
  public:
   /// Lifetime: `core` owns this object.
-  turn_budget(server_core& core, event_loop& loop) noexcept : core_(core), loop_(loop) {}
+  turn_budget(server_core& core, event_loop& loop) noexcept;
   turn_budget(const turn_budget&) = delete;
   turn_budget& operator=(const turn_budget&) = delete;
-  ~turn_budget() = default;
+  ~turn_budget();
 
   /// Returns the work that new clients of HTTP/2 may still cause in this turn: see
   /// http2_session::take_work().

@@ -96,7 +96,7 @@ websocket_session::websocket_session(websocket_role role, settings_pointer setti
     extras().packing.emplace(
         packing_state{.options = compression, .agreement = *agreement.deflate});
   }
-  if (role == websocket_role::client) extras().masks.emplace();
+  if (role == websocket_role::client) extras().masks = mask_supply();
 }
 
 websocket_session::~websocket_session() { drop_message(); }
