@@ -124,7 +124,7 @@ void websocket_protocol::receive(io::input& input) {
   clock_.note_input(now);
   std::span<const std::byte> rest = input.bytes();
   for (std::uint32_t count = 0; count < max_messages_in_a_row; ++count) {
-    if (!is_closing_ && (is_paused_ || tcp_.pending_output() > max_pending())) break;
+    if (!is_closing_ && (is_paused_ || pending_output() > max_pending())) break;
     const auto event = session_.next(rest, is_closing_ ? receiving::pieces : receiving::messages);
     if (event == websocket_session::event::wants_input) break;
     if (event != websocket_session::event::message) {
@@ -218,9 +218,9 @@ bool websocket_protocol::may_send(std::size_t size) noexcept {
   if (!is_open() || !is_opened_) return false;
   const std::size_t limit = session_.settings().limits.output;
   const auto has_room = [&] {
-    // A message of any size may be sent when none waits.
+    // A reply of any size may be sent to a message that was received.
     const std::size_t pending = pending_output();
-    return pending == 0 || (pending <= limit && size <= limit - pending);
+    return pending <= max_pending() || (pending <= limit && size <= limit - pending);
   };
   if (has_room()) return true;
   flush_output();  // the system may take what waits for the end of the turn
