@@ -215,7 +215,7 @@ TEST(EventLoopMetrics, AWakeUpWithoutATaskIsNotALatePost) {
 template <class Inbox>
 class EventLoopPostLateness : public testing::Test {};
 
-// Inboxes whose blocks have four cells.
+// Blocks of four cells let a few posts begin several blocks.
 using inboxes_of_small_blocks =
     testing::Types<gyre::inbox::basic_fifo<4>, gyre::inbox::basic_sharded<4>>;
 TYPED_TEST_SUITE(EventLoopPostLateness, inboxes_of_small_blocks);

@@ -66,7 +66,7 @@ class client_transport : public detail::websocket_transport {
  private:
   // Receives the next bytes; none at the end.
   virtual task<Bytes> receive() = 0;
-  // Adds received bytes to input().
+  // Makes `bytes`, which receive() has returned, a part of input().
   virtual void keep(const Bytes& bytes) = 0;
 
   task<> read() {

@@ -308,7 +308,7 @@ TEST_F(Http2Hostile, NewClientsShareTheWorkOfATurn) {
   EXPECT_LE(turn_until_active(10 * clients), clients + 8);
 }
 
-// Each stop throws through a handler.
+// A stop is dear, since it throws through all frames of a handler.
 TEST_F(Http2Hostile, FewHandlersOfAClientThatLeavesAreStoppedInATurn) {
   for (const char* path : {"/pieces", "/read"}) {
     for (const bool is_half_closed : {false, true}) {

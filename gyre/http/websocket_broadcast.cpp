@@ -38,7 +38,7 @@ class subscriber_count {
   core_pointer core_;
 };
 
-// The socket of a coroutine.
+// The target of forward_to() for a websocket, whose sends are awaited.
 class websocket_target final : public detail::broadcast_target {
  public:
   explicit websocket_target(websocket& socket) noexcept : socket_(socket) {}

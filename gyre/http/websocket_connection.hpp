@@ -56,9 +56,9 @@ class websocket_connection {
   bool send_text(std::string_view text);
   /// Sends bytes, as send_text() does a text.
   bool send_binary(std::span<const std::byte> bytes);
-  /// Sends a received message.
+  /// Sends a received message to the peer, as send_text() does a text.
   virtual bool send(websocket_message message) = 0;
-  /// Sends an encoded message.
+  /// Sends a message that prepared_message has encoded, as send_text() does a text.
   virtual bool send(prepared_message message) = 0;
   /// Returns the number of bytes that wait to be sent. A message of a client, or of HTTP/2, counts
   /// 40 more than it has.

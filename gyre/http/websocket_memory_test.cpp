@@ -47,7 +47,7 @@ task<> echo(websocket& socket) {
   }
 }
 
-// The memory of one connection.
+// The memory that one connection holds, in blocks of slabs and in bytes of the heap.
 struct blocks_held {
   std::int64_t blocks = 0;  // of slabs
   std::int64_t heap_bytes = 0;

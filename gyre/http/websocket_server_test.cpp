@@ -93,6 +93,26 @@ class HttpWebsocketServer : public gyre::http::test::server_fixture {
     return receive(client, size);
   }
   std::string all_of(peer& client) { return receive(client, std::string::npos); }
+  // Expects a ping after each silent half minute, and the end of the connection when the fourth one
+  // gets no Pong.
+  void answer_three_pings_then_none(peer& client) {
+    for (int i = 0; i < 3; ++i) {
+      virtual_time.settle();
+      virtual_time.advance(29s);
+      virtual_time.settle();
+      client.receive();
+      EXPECT_EQ(client.text, "");
+      virtual_time.advance(2s);
+      EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
+      client.send(frame(fin | 10, ""));
+    }
+    virtual_time.settle();
+    virtual_time.advance(31s);
+    EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
+    virtual_time.settle();
+    virtual_time.advance(21s);
+    EXPECT_EQ(all_of(client), "");
+  }
   static std::string closing(close_code code, std::string_view reason = "") {
     return frame(fin | 8, close_payload(static_cast<unsigned>(code), reason), false);
   }
@@ -432,22 +452,7 @@ TEST_F(HttpWebsocketServer, KeepsAPeerAliveAndNoticesItsSilence) {
   std::vector<std::error_code> failures;
   serve_dropping(failures);
   peer client = open();
-  for (int i = 0; i < 3; ++i) {
-    virtual_time.settle();
-    virtual_time.advance(29s);
-    virtual_time.settle();
-    client.receive();
-    EXPECT_EQ(client.text, "");
-    virtual_time.advance(2s);
-    EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
-    client.send(frame(fin | 10, ""));
-  }
-  virtual_time.settle();
-  virtual_time.advance(31s);
-  EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
-  virtual_time.settle();
-  virtual_time.advance(21s);
-  EXPECT_EQ(all_of(client), "");
+  answer_three_pings_then_none(client);
   EXPECT_EQ(failures, (std::vector<std::error_code>{websocket_errc::silent_peer}));
 }
 
@@ -588,22 +593,7 @@ TEST_F(HttpWebsocketHandlers, ASubscriberMayBeSlowAgainAndAgain) {
 TEST_F(HttpWebsocketHandlers, KeepAPeerAliveAndNoticeItsSilence) {
   serve_handlers(false);
   peer client = open();
-  for (int i = 0; i < 3; ++i) {
-    virtual_time.settle();
-    virtual_time.advance(29s);
-    virtual_time.settle();
-    client.receive();
-    EXPECT_EQ(client.text, "");
-    virtual_time.advance(2s);
-    EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
-    client.send(frame(fin | 10, ""));
-  }
-  virtual_time.settle();
-  virtual_time.advance(31s);
-  EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
-  virtual_time.settle();
-  virtual_time.advance(21s);
-  EXPECT_EQ(all_of(client), "");
+  answer_three_pings_then_none(client);
   EXPECT_EQ(reasons, (std::vector<std::error_code>{websocket_errc::silent_peer}));
 }
 

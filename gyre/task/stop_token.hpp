@@ -262,7 +262,7 @@ class bare_stop_callback : public stop_callback_base {
   }
 
  private:
-  // For the assertion.
+  // The token that remove() must get.
   [[no_unique_address]] traced_field<inplace_stop_token> registered_token_;
 };
 

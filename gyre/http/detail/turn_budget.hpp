@@ -20,7 +20,7 @@ class server_core;
 /// Thread-safety: the loop's thread.
 class turn_budget {
  public:
-  /// Lifetime: `core` owns this object.
+  /// Lifetime: `core` owns this object through its shards.
   turn_budget(server_core& core, event_loop& loop) noexcept;
   turn_budget(const turn_budget&) = delete;
   turn_budget& operator=(const turn_budget&) = delete;

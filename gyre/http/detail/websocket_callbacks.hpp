@@ -7,6 +7,7 @@
 #include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_message.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <system_error>
@@ -14,8 +15,11 @@
 
 namespace gyre::http::detail {
 
-// While more than this waits to be sent, nothing is received.
-inline constexpr std::size_t max_output_while_reading = std::size_t{64} << 10;
+/// Returns the number of bytes above which waiting output pauses receiving. `output_limit`: see
+/// websocket_limits.
+constexpr std::size_t max_output_while_reading(std::size_t output_limit) noexcept {
+  return std::min(output_limit / 2, std::size_t{64} << 10);
+}
 
 /// Calls the handlers that the program has set. A server's socket mostly has but one for messages.
 ///

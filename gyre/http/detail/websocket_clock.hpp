@@ -22,7 +22,7 @@ class websocket_clock {
  public:
   explicit websocket_clock(steady_time now) noexcept : begin_(now) {}
 
-  /// Called when bytes have come.
+  /// Notes that bytes of the peer have come, so that the peer is alive.
   void note_input(steady_time now) noexcept {
     if (phase_ <= phase::pinged) begin(phase::idle, now);
   }

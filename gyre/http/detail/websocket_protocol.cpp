@@ -300,7 +300,7 @@ void websocket_protocol::report_written() {
 // --- Receiving ---
 
 std::size_t websocket_protocol::max_pending() const noexcept {
-  return std::min(session_.settings().limits.output / 2, max_output_while_reading);
+  return max_output_while_reading(session_.settings().limits.output);
 }
 
 void websocket_protocol::pause_reading() noexcept {

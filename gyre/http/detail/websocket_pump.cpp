@@ -141,8 +141,8 @@ void websocket_pump::resume_reading() noexcept {
 }
 
 void websocket_pump::update_reading() noexcept {
-  const std::size_t limit = std::min(output_limit_ / 2, max_output_while_reading);
-  if (closing_ || (!is_paused_ && pending_output_ <= limit)) {
+  const bool is_full = pending_output_ > max_output_while_reading(output_limit_);
+  if (closing_ || !(is_paused_ || is_full)) {
     if (!may_read_.is_set()) may_read_.set();
   } else if (may_read_.is_set()) {
     may_read_.reset();

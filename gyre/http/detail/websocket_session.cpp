@@ -60,7 +60,7 @@ class websocket_session::spare_incoming {
     if (spares.count == 0) return std::make_unique<incoming>();
     return std::move(spares.objects[--spares.count]);
   }
-  // Drops what has come.
+  // Empties `used`, and keeps it for the next socket unless the list is full.
   static void keep(std::unique_ptr<incoming> used) noexcept {
     if (used == nullptr) return;
     used->message.clear();

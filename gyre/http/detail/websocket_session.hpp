@@ -156,7 +156,7 @@ class websocket_session {
     bool has_end = false;       // whether the inflater has the end of the message
   };
   class spare_incoming;
-  // A message that is sent in several steps.
+  // The progress of a message that is sent in several steps.
   struct outgoing {
     websocket_header header;
     std::uint64_t sent = 0;  // bytes of the frame that were sent
@@ -175,7 +175,7 @@ class websocket_session {
     std::array<std::byte, 64> bytes{};
     std::size_t used = sizeof(bytes);
   };
-  // State that few sockets need.
+  // An extra_state holds what few sockets need, in a block of its own.
   struct extra_state {
     std::string subprotocol = {};
     std::optional<packing_state> packing = {};

@@ -322,7 +322,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     this->stop_callback_.remove(context_->stop);
     std::destroy_at(&this->stop_callback_);
   }
-  // Ends the operation.
+  // Ends the operation with `outcome`. The coroutine is resumed by the caller.
   void finish(io::result outcome) noexcept {
     remove_stop_callback();
     set_outcome(outcome);

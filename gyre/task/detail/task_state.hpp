@@ -83,7 +83,7 @@ class task_end {
   static constexpr std::uintptr_t flags = 7;
   // Never combined with an address, which may have this bit.
   static constexpr std::uintptr_t large = 8;
-  // Both flags together mean nothing else.
+  // The combination of these flags has no other meaning.
   static constexpr std::uintptr_t detached = ready | has_value;
 
   explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
