@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t warm_up_connections = 20;
 constexpr std::uint32_t idle_connections = 100;
-constexpr std::uint32_t held_streams = 50;  // of each idle connection
+constexpr std::uint32_t held_streams = 25;  // of each idle connection
 
 bool has_bodies() { return std::string_view(built_as.experiment) == "http2_body"; }
 
