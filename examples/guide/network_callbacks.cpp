@@ -39,9 +39,9 @@ std::string ask(const gyre::net::endpoint& server, std::string_view question, st
   std::string answer;
   gyre::net::tcp_client client(loop,
                                {.connect_timeout = 2s, .reconnect = true, .keep_limit = 4096});
-  client.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
-    answer += in.text();
-    in.consume_all();
+  client.on_message([&](gyre::net::tcp_connection&, gyre::io::input& input) {
+    answer += input.text();
+    input.consume_all();
     if (answer.size() >= wanted) loop.stop();
   });
   client.on_connect_failed([&](std::error_code why, std::size_t attempts, bool) {
@@ -59,9 +59,9 @@ void echo_no_faster_than_it_is_read() {
       loops, {.strategy = gyre::net::accept_strategy::every_loop,
               .connections = {.high_water = 1 << 20, .low_water = 1 << 18, .idle_timeout = 60s},
               .max_connections = 10'000});
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send(in.bytes());
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send(input.bytes());
+    input.consume_all();
   });
   server.on_high_water([](gyre::net::tcp_connection& slow, std::size_t) { slow.pause_reading(); });
   server.on_low_water([](gyre::net::tcp_connection& slow) { slow.resume_reading(); });
@@ -79,10 +79,10 @@ void answer_from_another_thread() {
   gyre::loop_pool loops(1);
   gyre::thread_pool pool(2);            // after the loops, which its tasks call
   gyre::net::tcp_server server(loops);  // after the pool, which its handlers call
-  server.on_message([&](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    std::string word(in.text());
-    in.consume_all();
-    pool.post([asking = from.ref(), word = std::move(word)] {
+  server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    std::string word(input.text());
+    input.consume_all();
+    pool.post([asking = connection.ref(), word = std::move(word)] {
       asking.send(looked_up(word));  // false if it is closed by then
     });
   });
@@ -119,10 +119,10 @@ void outlive_handlers_that_throw() {
   const auto one_loop = [](std::size_t) { return gyre::loop_options{.on_exception = tell}; };
   gyre::loop_pool loops(1, {.loop = one_loop});
   gyre::net::tcp_server server(loops);
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    const int number = number_in(in.text());  // throws if it is not a number
-    in.consume_all();
-    from.send(std::to_string(2 * number));
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    const int number = number_in(input.text());  // throws if it is not a number
+    input.consume_all();
+    connection.send(std::to_string(2 * number));
   });
   server.listen(any_port);
   server.start();
@@ -142,10 +142,10 @@ gyre::task<> echo_lines(gyre::loop& loop, gyre::net::released_connection taken) 
 void upgrade_to_a_coroutine() {
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([&](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    if (!in.text().starts_with("upgrade\n")) return from.close();
-    in.consume(8);
-    gyre::spawn(loop, echo_lines(loop, from.release(in.bytes())));
+  server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    if (!input.text().starts_with("upgrade\n")) return connection.close();
+    input.consume(8);
+    gyre::spawn(loop, echo_lines(loop, connection.release(input.bytes())));
   });
   server.listen(any_port);
   server.start();
@@ -160,14 +160,14 @@ void answer_messages() {
   gyre::loop_pool loops(1);
   gyre::net::tcp_server server(loops);
   const gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
-  server.on_message([packets](gyre::net::tcp_connection& from, gyre::io::input& in) {
+  server.on_message([packets](gyre::net::tcp_connection& connection, gyre::io::input& input) {
     gyre::io::buffer out;
     const std::error_code error = gyre::net::for_each_frame(
-        packets, in, [&](std::span<const std::byte> payload) { packets.encode(out, payload); });
+        packets, input, [&](std::span<const std::byte> payload) { packets.encode(out, payload); });
     if (error) {
-      from.abort(error);  // longer than the limit
+      connection.abort(error);  // longer than the limit
     } else {
-      from.send(std::move(out));
+      connection.send(std::move(out));
     }
   });
   server.listen(any_port);

@@ -40,10 +40,11 @@ int main() {
 
   gyre::loop loop;
   gyre::net::tcp_server server(loop, {.connections = {.fd_limit = 4}});
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    in.consume_all();
-    for (const gyre::unique_fd& each : from.take_fds()) from.send("it says: " + beginning_of(each));
-    from.close();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    input.consume_all();
+    for (const gyre::unique_fd& each : connection.take_fds())
+      connection.send("it says: " + beginning_of(each));
+    connection.close();
   });
   server.listen(at);
   server.start();
@@ -54,9 +55,9 @@ int main() {
     const int fd = file.get();
     reader.send_fds("read this\n", {&fd, 1});
   });
-  client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
-    std::cout << in.text();
-    in.consume_all();
+  client.on_message([](gyre::net::tcp_connection&, gyre::io::input& input) {
+    std::cout << input.text();
+    input.consume_all();
   });
   client.on_close([&](gyre::net::tcp_connection&, std::error_code) { loop.stop(); });
   client.connect(at);

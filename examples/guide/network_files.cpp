@@ -30,10 +30,11 @@ std::uint64_t size_of(const gyre::unique_fd& file) {
 std::string download(gyre::loop& loop, const gyre::net::endpoint& server) {
   std::string page;
   gyre::net::tcp_client client(loop);
-  client.on_connection([](gyre::net::tcp_connection& to) { to.send("the page, please\n"); });
-  client.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
-    page += in.text();
-    in.consume_all();
+  client.on_connection(
+      [](gyre::net::tcp_connection& connection) { connection.send("the page, please\n"); });
+  client.on_message([&](gyre::net::tcp_connection&, gyre::io::input& input) {
+    page += input.text();
+    input.consume_all();
   });
   client.on_close([&](gyre::net::tcp_connection&, std::error_code) { loop.stop(); });
   client.connect(server);
@@ -48,14 +49,15 @@ int main() {
 
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([&](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    in.consume_all();
+  server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    input.consume_all();
     gyre::unique_fd page(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!page) return from.abort();
+    if (!page) return connection.abort();
     const std::uint64_t size = size_of(page);
-    from.send(std::to_string(size) + " bytes:\n");
-    from.send_file(std::move(page), 0, size);  // sent in order: after the line, before the end
-    from.close();
+    connection.send(std::to_string(size) + " bytes:\n");
+    // Sent in order: after the line, before the end.
+    connection.send_file(std::move(page), 0, size);
+    connection.close();
   });
   server.listen(any_port);
   server.start();

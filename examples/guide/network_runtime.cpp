@@ -26,9 +26,9 @@ gyre::task<> try_it(gyre::runtime& rt, gyre::net::endpoint server) {
 
 gyre::task<> serve(gyre::runtime& rt) {
   gyre::net::tcp_server server(rt.loops(), {.strategy = gyre::net::accept_strategy::every_loop});
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send(in.bytes());
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send(input.bytes());
+    input.consume_all();
   });
   server.listen({gyre::net::ip_address::loopback_v4(), 0});
   server.start();

@@ -70,15 +70,15 @@ gyre::task<> write_message(gyre::io::stream& to, std::string_view text) {
   co_await to.write_all(message.bytes());
 }
 
-gyre::task<std::optional<std::string>> read_message(gyre::io::stream& from) {
+gyre::task<std::optional<std::string>> read_message(gyre::io::stream& stream) {
   std::array<std::byte, 4> header;
-  auto read = co_await gyre::as_expected(from.read_exactly(header));
+  auto read = co_await gyre::as_expected(stream.read_exactly(header));
   if (!read && read.error() == gyre::io::errc::unexpected_end) co_return std::nullopt;
   if (!read) throw std::system_error(read.error());
   const auto size = gyre::load_be<std::uint32_t>(header.data());
   if (size > 1'000'000) throw std::system_error(std::make_error_code(std::errc::message_size));
   std::string text(size, '\0');
-  co_await from.read_exactly(std::as_writable_bytes(std::span(text)));
+  co_await stream.read_exactly(std::as_writable_bytes(std::span(text)));
   co_return text;
 }
 
@@ -107,10 +107,10 @@ gyre::task<> serve_for_a_while(gyre::event_loop& loop) {
   std::cout << "served\n";
 }
 
-gyre::task<> print_packets(gyre::io::stream& from) {
+gyre::task<> print_packets(gyre::io::stream& stream) {
   const gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});
   gyre::io::buffer held;  // bytes received beyond the last frame
-  while (auto packet = co_await gyre::net::read_frame(from, packets, held)) {
+  while (auto packet = co_await gyre::net::read_frame(stream, packets, held)) {
     std::cout << gyre::io::input(*packet).text() << '\n';
   }
 }

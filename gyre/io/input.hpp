@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // input: received bytes that are not consumed yet, as a message callback receives them.
 //
-//     server.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
-//       while (auto length = in.peek<std::uint16_t>()) {
-//         if (in.size() < sizeof *length + *length) break;  // the rest is still to come
-//         in.consume(sizeof *length);
-//         handle(in.take(*length));
+//     server.on_message([](gyre::net::tcp_connection&, gyre::io::input& input) {
+//       while (auto length = input.peek<std::uint16_t>()) {
+//         if (input.size() < sizeof *length + *length) break;  // the rest is still to come
+//         input.consume(sizeof *length);
+//         handle(input.take(*length));
 //       }
 //     });
 #pragma once

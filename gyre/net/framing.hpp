@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // framing: message boundaries in a stream, by a length prefix, a delimiter or a fixed size.
 //
-//     server.on_connection([](gyre::net::tcp_connection& from) {
-//       from.context() = gyre::net::delimited("\r\n");  // each connection has its own
+//     server.on_connection([](gyre::net::tcp_connection& connection) {
+//       connection.context() = gyre::net::delimited("\r\n");  // each connection has its own
 //     });
-//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+//     server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
 //       const std::error_code error = gyre::net::for_each_frame(
-//           *from.context<gyre::net::delimited>(), in,
+//           *connection.context<gyre::net::delimited>(), input,
 //           [](std::span<const std::byte> line) { handle(line); });
-//       if (error) from.close();  // a line is too long
+//       if (error) connection.close();  // a line is too long
 //     });
 //
 //     gyre::net::length_prefixed packets({.width = 2, .maximum = 1200});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // released_connection: a connection without a loop, on its way from one owner to the next.
 //
-//     server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& in) {
-//       gyre::net::released_connection taken = peer.release(in.bytes());
+//     server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& input) {
+//       gyre::net::released_connection taken = peer.release(input.bytes());
 //       gyre::spawn(loop, serve_taken(loop, std::move(taken)));  // by a coroutine from now on
 //     });
 #pragma once

@@ -3,7 +3,7 @@
 //
 //     gyre::net::tcp_client client(loop, server, {.reconnect = true});  // such as "localhost:7000"
 //     client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
-//     client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) { … });
+//     client.on_message([](gyre::net::tcp_connection&, gyre::io::input& input) { … });
 //     client.connect();
 #pragma once
 

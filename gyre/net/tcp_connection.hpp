@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcp_connection: a callback-driven TCP (or Unix stream) connection of a tcp_server or tcp_client.
 //
-//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-//       from.send(in.bytes());  // echo: one recv, one send, nothing allocated or copied
-//       in.consume_all();
+//     server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+//       connection.send(input.bytes());  // echo: one recv, one send, nothing allocated or copied
+//       input.consume_all();
 //     });
 #pragma once
 

@@ -2,9 +2,9 @@
 // tcp_server: a callback-driven TCP (or Unix stream) server on one loop or several.
 //
 //     gyre::net::tcp_server server(loop, at, {.name = "echo"});  // such as ":7000"
-//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-//       from.send(in.bytes());
-//       in.consume_all();
+//     server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+//       connection.send(input.bytes());
+//       input.consume_all();
 //     });
 //     server.start();
 //     loop.run();

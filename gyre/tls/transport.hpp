@@ -4,9 +4,9 @@
 //     gyre::net::tcp_server_options options;
 //     options.transport = gyre::tls::server_transport(context);
 //     gyre::net::tcp_server server(loop, at, options);  // such as ":8443"
-//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-//       from.send(in.bytes());  // in plain: the transport encrypts
-//       in.consume_all();
+//     server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+//       connection.send(input.bytes());  // in plain: the transport encrypts
+//       input.consume_all();
 //     });
 #pragma once
 

@@ -343,11 +343,11 @@ TEST(IoExamples, InputWaitsForTheRestOfAMessage) {
   handled.clear();
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
-    while (auto length = in.peek<std::uint16_t>()) {
-      if (in.size() < sizeof *length + *length) break;  // the rest is still to come
-      in.consume(sizeof *length);
-      handle(in.take(*length));
+  server.on_message([](gyre::net::tcp_connection&, gyre::io::input& input) {
+    while (auto length = input.peek<std::uint16_t>()) {
+      if (input.size() < sizeof *length + *length) break;  // the rest is still to come
+      input.consume(sizeof *length);
+      handle(input.take(*length));
     }
   });
   server.listen(header_examples::any_port());

@@ -58,14 +58,14 @@ TEST(NetExamples, FramingFindsLines) {
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
   // clang-format off
-  server.on_connection([](gyre::net::tcp_connection& from) {
-    from.context() = gyre::net::delimited("\r\n");  // each connection has its own
+  server.on_connection([](gyre::net::tcp_connection& connection) {
+    connection.context() = gyre::net::delimited("\r\n");  // each connection has its own
   });
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
     const std::error_code error = gyre::net::for_each_frame(
-        *from.context<gyre::net::delimited>(), in,
+        *connection.context<gyre::net::delimited>(), input,
         [](std::span<const std::byte> line) { handle(line); });
-    if (error) from.close();  // a line is too long
+    if (error) connection.close();  // a line is too long
   });
   // clang-format on
   server.listen(any_port());
@@ -234,9 +234,9 @@ TEST(NetExamples, TcpClientSpeaksWhenItIsConnected) {
   received.clear();
   gyre::loop loop;
   gyre::net::tcp_server echo(loop);
-  echo.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send(in.bytes());
-    in.consume_all();
+  echo.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send(input.bytes());
+    input.consume_all();
   });
   echo.listen(any_port());
   echo.start();
@@ -244,7 +244,7 @@ TEST(NetExamples, TcpClientSpeaksWhenItIsConnected) {
   // clang-format off
   gyre::net::tcp_client client(loop, server, {.reconnect = true});  // such as "localhost:7000"
   client.on_connection([](gyre::net::tcp_connection& up) { up.send("hello\n"); });
-  client.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) { received = in.text(); });
+  client.on_message([](gyre::net::tcp_connection&, gyre::io::input& input) { received = input.text(); });
   client.connect();
   // clang-format on
   while (received != "hello\n") loop.run_once();
@@ -254,9 +254,9 @@ TEST(NetExamples, TcpClientSpeaksWhenItIsConnected) {
 TEST(NetExamples, TcpConnectionEchoes) {
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send(in.bytes());  // echo: one recv, one send, nothing allocated or copied
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send(input.bytes());  // echo: one recv, one send, nothing allocated or copied
+    input.consume_all();
   });
   server.listen(any_port());
   server.start();
@@ -271,8 +271,8 @@ TEST(NetExamples, TcpConnectionRefSendsFromAnyThread) {
   // The peer ends its side at once: the connection is to stay until it has its reply.
   server.on_peer_ended([](gyre::net::tcp_connection&) {});
   server.on_write_complete([](gyre::net::tcp_connection& connection) { connection.close(); });
-  server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& in) {
-    in.consume_all();
+  server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    input.consume_all();
     // clang-format off
     gyre::net::tcp_connection_ref peer = connection.ref();  // on the loop's thread
     worker = std::jthread([peer] { peer.send("done"); });   // from any thread
@@ -292,8 +292,8 @@ gyre::task<> serve_taken(gyre::loop& loop, gyre::net::released_connection taken)
 TEST(NetExamples, ReleasedConnectionGoesToACoroutine) {
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& in) {
-    gyre::net::released_connection taken = peer.release(in.bytes());
+  server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& input) {
+    gyre::net::released_connection taken = peer.release(input.bytes());
     gyre::spawn(loop, serve_taken(loop, std::move(taken)));  // by a coroutine from now on
   });
   server.listen(any_port());
@@ -341,9 +341,9 @@ TEST(NetExamples, TcpServerEchoes) {
   std::string said;
   gyre::spawn(loop, talk_and_stop(loop, at, said));          // begins when the loop runs
   gyre::net::tcp_server server(loop, at, {.name = "echo"});  // such as ":7000"
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send(in.bytes());
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send(input.bytes());
+    input.consume_all();
   });
   server.start();
   loop.run();
@@ -362,9 +362,9 @@ gyre::task<std::string> say_hello(gyre::net::endpoint server) {
 TEST(NetExamples, TcpStreamGetsAReply) {
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    in.consume_all();
-    from.send("welcome");
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    input.consume_all();
+    connection.send("welcome");
   });
   server.listen(any_port());
   server.start();
@@ -402,10 +402,10 @@ gyre::task<std::string> talk_masked(gyre::net::endpoint server) {
 TEST(NetExamples, ALayerMasksBothDirections) {
   gyre::loop loop;
   gyre::net::tcp_server server(loop);
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    EXPECT_EQ(in.text().find("hello"), std::string_view::npos);
-    from.send(in.bytes());
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    EXPECT_EQ(input.text().find("hello"), std::string_view::npos);
+    connection.send(input.bytes());
+    input.consume_all();
   });
   server.listen(any_port());
   server.start();

@@ -18,9 +18,9 @@ struct gyre_server {
     // The clients of the lab have few addresses.
     gyre::net::tcp_server server(
         loop, {.connections_per_address = gyre::net::tcp_server_options::unlimited});
-    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& in) {
-      peer.send(in.bytes());
-      in.consume_all();
+    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& input) {
+      peer.send(input.bytes());
+      input.consume_all();
     });
     server.listen(gyre::net::socket(gyre::unique_fd(listener)));
     server.start();

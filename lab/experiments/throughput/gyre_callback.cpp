@@ -31,9 +31,9 @@ struct gyre_contender {
       peer.context() = session;
       peer.send(session->first());
     });
-    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& in) {
-      peer.send((*peer.context<Session*>())->received(in.bytes()));
-      in.consume_all();
+    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& input) {
+      peer.send((*peer.context<Session*>())->received(input.bytes()));
+      input.consume_all();
     });
     server.on_close([](gyre::net::tcp_connection& peer, std::error_code) {
       (*peer.context<Session*>())->lost();

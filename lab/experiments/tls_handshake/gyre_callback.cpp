@@ -24,9 +24,9 @@ struct gyre_server {
         {.certificates = {{.chain = gyre::tls::pem::text(own.certificate),
                            .key = gyre::tls::pem::text(own.key)}}}));
     gyre::net::tcp_server server(loop, options);
-    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& in) {
-      peer.send(in.bytes());
-      in.consume_all();
+    server.on_message([](gyre::net::tcp_connection& peer, gyre::io::input& input) {
+      peer.send(input.bytes());
+      input.consume_all();
     });
     server.listen(gyre::net::socket(gyre::unique_fd(listener)));
     server.start();
