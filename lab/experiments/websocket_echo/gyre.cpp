@@ -1,57 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre::http::server whose WebSockets are served by coroutines, with its defaults and time limits.
+// gyre::http::server whose WebSockets are served by handlers, with its defaults and time limits.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/server.hpp>
-#include <gyre/http/websocket.hpp>
 #include <gyre/http/websocket_broadcast.hpp>
+#include <gyre/http/websocket_connection.hpp>
+#include <gyre/http/websocket_handlers.hpp>
 #include <gyre/net/socket.hpp>
-#include <gyre/task/task.hpp>
-#include <gyre/task/when_any.hpp>
+#include <lab/experiments/websocket_echo/gyre_options.hpp>
 #include <lab/harness/gyre_io.hpp>
 #include <lab/harness/websocket/workload.hpp>
+
+#include <utility>
 
 namespace {
 
 using gyre::http::accept_websocket;
 using gyre::http::request;
-using gyre::http::websocket;
+using gyre::http::response;
 using gyre::http::websocket_broadcast;
+using gyre::http::websocket_connection;
+using gyre::http::websocket_handlers;
+using gyre::http::websocket_message;
+using gyre::http::websocket_options;
 
-gyre::task<> echo(websocket& socket) {
-  while (auto message = co_await socket.receive()) co_await socket.send(*message);
+response echo(request& request, websocket_options options = {}) {
+  websocket_handlers handlers;
+  handlers.on_message(
+      [](websocket_connection& socket, websocket_message message) { socket.send(message); });
+  return accept_websocket(request, std::move(handlers), std::move(options));
 }
 
-gyre::task<> publish(websocket& socket, websocket_broadcast& topic) {
-  while (auto message = co_await socket.receive()) topic.send_binary(message->bytes);
+response publish(request& request, websocket_broadcast& topic) {
+  websocket_handlers handlers;
+  handlers.on_message([&topic](websocket_connection&, websocket_message message) {
+    topic.send_binary(message.bytes);
+  });
+  return accept_websocket(request, std::move(handlers));
 }
 
-gyre::task<> drop_messages(websocket& socket) {
-  while (const auto message = co_await socket.receive()) {
-  }
-}
-
-gyre::task<> follow(websocket& socket, websocket_broadcast& topic) {
-  auto ending = gyre::when_any(drop_messages(socket), topic.forward_to(socket));
-  co_await std::move(ending);
-}
-
-gyre::http::websocket_options packing_options() {
-  gyre::http::websocket_options options;
-  options.compression = {.enabled = true,
-                         .window_bits = 15,
-                         .keeps_context = false,
-                         .keeps_peer_context = false,
-                         .min_size = 0};
-  return options;
-}
-
-// The defaults, but for the limit of connections of one address: the clients of the lab have few.
-gyre::http::server_options server_options() {
-  gyre::http::server_options options;
-  options.tcp.connections_per_address = gyre::net::tcp_server_options::unlimited;
-  return options;
+response follow(request& request, websocket_broadcast& topic) {
+  websocket_handlers handlers;
+  handlers.on_open([&topic](websocket_connection& socket) { socket.subscribe_to(topic); });
+  return accept_websocket(request, std::move(handlers));
 }
 
 struct gyre_server {
@@ -60,18 +52,12 @@ struct gyre_server {
   static void serve(int listener) {
     gyre::loop loop({.io = lab::contender_io});
     websocket_broadcast topic;
-    gyre::http::server server(loop, server_options());
-    server.get("/echo", [](request& request) { return accept_websocket(request, echo); });
+    gyre::http::server server(loop, lab::websocket::server_options());
+    server.get("/echo", [](request& request) { return echo(request); });
     server.get("/deflate",
-               [](request& request) { return accept_websocket(request, echo, packing_options()); });
-    server.get("/topic", [&topic](request& request) {
-      return accept_websocket(request,
-                              [&topic](websocket& socket) { return follow(socket, topic); });
-    });
-    server.get("/publish", [&topic](request& request) {
-      return accept_websocket(request,
-                              [&topic](websocket& socket) { return publish(socket, topic); });
-    });
+               [](request& request) { return echo(request, lab::websocket::packing_options()); });
+    server.get("/topic", [&topic](request& request) { return follow(request, topic); });
+    server.get("/publish", [&topic](request& request) { return publish(request, topic); });
     server.tcp().listen(gyre::net::socket(gyre::unique_fd(listener)));
     server.start();
     loop.run();
