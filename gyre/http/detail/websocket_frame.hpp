@@ -102,30 +102,34 @@ struct websocket_header {
 /// payload. `target` may be the memory of `source`.
 inline void copy_masked(std::span<const std::byte> source, std::byte* target,
                         const websocket_mask& mask, std::uint64_t phase) noexcept {
-  std::array<std::byte, 8> rotated;
-  for (std::size_t i = 0; i < rotated.size(); ++i) rotated[i] = mask[(phase + i) % mask.size()];
-  std::uint64_t key;
-  std::memcpy(&key, rotated.data(), sizeof(key));
-  const std::byte* from = source.data();
+  // The mask from `phase` on, twice.
+  std::array<std::byte, 8> repeated;
+  std::memcpy(repeated.data(), mask.data(), mask.size());
+  std::memcpy(repeated.data() + mask.size(), mask.data(), mask.size());
+  std::uint32_t half;
+  std::memcpy(&half, repeated.data() + phase % mask.size(), sizeof(half));
+  const std::uint64_t key = half | std::uint64_t{half} << 32;
+  const std::byte* masked = source.data();
   std::size_t count = source.size();
   // The compilers make vector instructions of this loop.
   std::array<std::uint64_t, 8> words;
   for (; count >= sizeof(words); count -= sizeof(words)) {
-    std::memcpy(words.data(), from, sizeof(words));
+    std::memcpy(words.data(), masked, sizeof(words));
     for (std::uint64_t& each : words) each ^= key;
     std::memcpy(target, words.data(), sizeof(words));
-    from += sizeof(words);
+    masked += sizeof(words);
     target += sizeof(words);
   }
   for (; count >= sizeof(key); count -= sizeof(key)) {
     std::uint64_t word;
-    std::memcpy(&word, from, sizeof(word));
+    std::memcpy(&word, masked, sizeof(word));
     word ^= key;
     std::memcpy(target, &word, sizeof(word));
-    from += sizeof(key);
+    masked += sizeof(key);
     target += sizeof(key);
   }
-  for (std::size_t i = 0; i < count; ++i) target[i] = from[i] ^ rotated[i];
+  std::memcpy(repeated.data(), &key, sizeof(key));
+  for (std::size_t i = 0; i < count; ++i) target[i] = masked[i] ^ repeated[i];
 }
 
 }  // namespace gyre::http::detail

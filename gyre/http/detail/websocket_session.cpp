@@ -136,6 +136,10 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
   } else if (std::exchange(incoming_->is_delivered, false)) {
     incoming_->message.clear();
     incoming_->checked = 0;
+    if (input.empty() && !incoming_->has_message && incoming_->state == state::header) {
+      drop_message();
+      return event::wants_input;
+    }
   }
   for (;;) {
     if (incoming_->state == state::header) {
@@ -143,6 +147,7 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
       if (const websocket_errc fault = check_header(mode); fault != websocket_errc{}) {
         return fail(fault);
       }
+      if (take_whole_message(input)) return deliver(true);
       begin_frame();
     }
     const auto result =
@@ -221,6 +226,25 @@ websocket_errc websocket_session::check_header(receiving mode) const noexcept {
                             (incoming_->message.size() > max_message() ||
                              incoming_->header.length > max_message() - incoming_->message.size());
   return is_too_large ? websocket_errc::too_large : websocket_errc{};
+}
+
+// Takes a message in one frame that has come whole, as most do. Takes nothing of another one.
+bool websocket_session::take_whole_message(std::span<const std::byte>& input) {
+  const websocket_header& header = incoming_->header;
+  const bool is_text = header.opcode == websocket_opcode::text;
+  const bool is_message = is_text || header.opcode == websocket_opcode::binary;
+  if (!is_message || !header.is_final || header.reserved != 0 || header.length > input.size() ||
+      header.length > max_piece) {
+    return false;
+  }
+  const auto length = static_cast<std::size_t>(header.length);
+  const std::span<std::byte> payload = incoming_->message.prepare(length).first(length);
+  copy_bytes(header, 0, input.first(length), payload.data());
+  if (is_text && !is_utf8(payload)) return false;
+  incoming_->message.commit(length);
+  incoming_->kind = is_text ? websocket_kind::text : websocket_kind::binary;
+  input = input.subspan(length);
+  return true;
 }
 
 void websocket_session::begin_frame() {

@@ -192,6 +192,7 @@ class websocket_session {
   void drop_message() noexcept;
   void trim_control() noexcept;
   event fail(websocket_errc reason);
+  bool take_whole_message(std::span<const std::byte>& input);
   bool take_header(std::span<const std::byte>& input);
   websocket_errc check_header(receiving mode) const noexcept;
   void begin_frame();
