@@ -47,8 +47,8 @@ struct http2_options {
   /// wait; the heads of responses come on top. At least 64 KiB. A connection that needs more is
   /// closed.
   std::size_t session_memory = std::size_t{512} << 10;
-  /// Bytes that all connections of the server may hold, apart from single long responses; at least
-  /// `session_memory`. Above a quarter of it, a connection may hold a part of its limits of
+  /// Bytes that all connections of the server may hold above their idle state (26 KiB each), apart
+  /// from single long responses; at least `session_memory`. Above a quarter of it, a connection may hold a part of its limits of
   /// requests, heads, bodies and responses, an eighth of most. Above three quarters, no client may
   /// send more of a body that is read as a whole. tcp_server_options::memory_limit counts the
   /// bytes, too, and ends connections.

@@ -58,7 +58,8 @@ net::tcp_server& server::tcp() noexcept { return *core_->tcp; }
 
 server_metrics server::metrics() const noexcept {
   server_metrics sum;
-  sum.http2.memory = core_->http2_memory.load(std::memory_order_relaxed);
+  sum.http2.memory = core_->http2_memory.load(std::memory_order_relaxed) +
+                     core_->idle_http2_memory.load(std::memory_order_relaxed);
   for (const auto& each : core_->shards) {
     const auto& counts = each->counts;
     sum.requests += counts.requests.get();

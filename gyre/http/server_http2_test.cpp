@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <map>
@@ -752,6 +753,29 @@ TEST_F(Http2Uploads, HaveNoTimeLimitWhileTheyWaitForEachOther) {
   EXPECT_GT(steps, 400U);  // 100 seconds, many times the limit of a single body
   EXPECT_EQ(received, 10'000'000u);
   EXPECT_THAT(from->frames, Not(HasSubstr(":status: 408")));
+}
+
+TEST_F(Http2Server, IdleConnectionsTakeNoMemoryFromBodies) {
+  server_options options;
+  options.http2.session_memory = options.http2.server_memory = 128 << 10;
+  make(options);
+  std::size_t received = 0;
+  on->post("/", [&](request& request) {
+    received = request.body().size();
+    return status::no_content;
+  });
+  on->start();
+  std::deque<client> idle;
+  for (int i = 0; i < 20; ++i) wait_for(idle.emplace_back(on->local_endpoint()), "SETTINGS");
+  EXPECT_GT(on->metrics().http2.memory, options.http2.server_memory);
+  client from = connect_http2();
+  uploader upload(from, 1, 50'000, 6144);
+  int steps = 0;
+  virtual_time.turn_until([&] {
+    virtual_time.advance(10ms);
+    return upload.advance() || from.socket.ended || ++steps == 1000;
+  });
+  EXPECT_EQ(received, 50'000u);
 }
 
 TEST_F(Http2Server, AnUploadThatTheServerDoesNotHoldUpHasItsTimeLimit) {

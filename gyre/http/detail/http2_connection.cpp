@@ -56,8 +56,11 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
       session_(core_->options.http2, core_->head_limits),
       max_work_(first_work_in_a_row),
       next_turn_(*this),
+      idle_memory_(session_.memory()),
       idle_since_(shard.loop().recent_time()) {
   shard_.counts.http2_connections.add(1);
+  // relaxed: the count guards no data.
+  core_->idle_http2_memory.fetch_add(idle_memory_, std::memory_order_relaxed);
   const duration limit = core_->options.timeouts.idle;
   if (limit.count() != 0) note_deadline(gyre::detail::later(idle_since_, limit));
   // The stop may have begun while this loop had no connection: see server_connection.
@@ -73,6 +76,7 @@ http2_connection::~http2_connection() {
   while (!streams_.empty()) remove(streams_.front());
   // relaxed: the count guards no data.
   core_->http2_memory.fetch_sub(counted_memory_, std::memory_order_relaxed);
+  core_->idle_http2_memory.fetch_sub(idle_memory_, std::memory_order_relaxed);
 }
 
 steady_time http2_connection::current_time() const noexcept {
@@ -213,9 +217,10 @@ std::size_t http2_connection::memory() const noexcept {
 void http2_connection::update_memory() {
   const std::size_t bytes = memory();
   const std::size_t pending = tcp_.pending_output();
-  if (const std::size_t all = bytes + pending; all != counted_memory_) {
+  const std::size_t counted = bytes + pending - std::min(bytes + pending, idle_memory_);
+  if (counted != counted_memory_) {
     // relaxed: the count guards no data.
-    core_->http2_memory.fetch_add(all - std::exchange(counted_memory_, all),
+    core_->http2_memory.fetch_add(counted - std::exchange(counted_memory_, counted),
                                   std::memory_order_relaxed);
   }
   if (pending != 0) tcp_.notify_at_low_water();  // which counts the memory again

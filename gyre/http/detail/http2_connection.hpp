@@ -161,6 +161,7 @@ class http2_connection final : public gyre::detail::slab_object,
   std::size_t held_heads_ = 0;
   std::size_t input_ = 0;           // bytes of streamed bodies that wait
   std::size_t counted_memory_ = 0;  // the part of server_core::http2_memory
+  const std::size_t idle_memory_;   // the part of server_core::idle_http2_memory
   bool is_counted_by_tcp_ = false;
   steady_time idle_since_;
   steady_time head_begun_ = steady_time::max();

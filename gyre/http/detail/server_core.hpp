@@ -213,8 +213,10 @@ class server_core : public std::enable_shared_from_this<server_core> {
   move_only_function<void(const request&, std::exception_ptr)> error_handler;
   move_only_function<void(const access_record&)> access_handler;
   std::vector<std::unique_ptr<server_shard>> shards;
-  std::optional<net::tcp_server> tcp;                 // reset by disconnect()
-  gyre::detail::atomic<std::size_t> http2_memory{0};  // bytes that connections of HTTP/2 hold
+  std::optional<net::tcp_server> tcp;  // reset by disconnect()
+  /// Bytes that connections of HTTP/2 hold above their idle state, which their number bounds.
+  gyre::detail::atomic<std::size_t> http2_memory{0};
+  gyre::detail::atomic<std::size_t> idle_http2_memory{0};  // bytes of their idle state
   bool started = false;
 
  private:
