@@ -4,6 +4,7 @@
 #   docker build --target develop --tag gyre-develop .   # the packages that CONTRIBUTING.md needs
 #   docker run --rm --interactive --tty --volume "$PWD:/gyre" gyre-develop
 #   docker build --tag gyre-hello .                      # a small image that runs an example
+#   docker run --rm gyre-hello hello_task               # another one
 #
 # io_uring is used only if the container's seccomp profile allows it; otherwise loops use epoll.
 
@@ -25,18 +26,17 @@ COPY CMakeLists.txt LICENSE ./
 COPY cmake cmake
 COPY gyre gyre
 COPY packaging/hello packaging/hello
-COPY examples/hello_http.cpp examples/
-# Compiles the rooms that the program links, and no others.
+COPY examples/hello_http.cpp examples/hello_task.cpp examples/
+# Compiles the rooms that the programs link, and no others.
 RUN cmake -S packaging/hello -B build -G Ninja -DGYRE_SOURCE_DIR=/gyre \
-      -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXE_LINKER_FLAGS=-s \
-      -DHELLO_LOOP=OFF && \
-    cmake --build build --target hello_http
+      -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXE_LINKER_FLAGS=-s && \
+    cmake --build build --target hello_http hello_task
 
 FROM debian:12-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends \
       libbrotli1 libc-ares2 libnghttp2-14 liburing2 libssl3 libzstd1 zlib1g && \
     rm -rf /var/cache/apt /var/lib/apt/lists/*
-COPY --from=build /gyre/build/hello_http /usr/local/bin/hello_http
+COPY --from=build /gyre/build/hello_http /gyre/build/hello_task /usr/local/bin/
 # A number, as Kubernetes cannot tell that a name is not root's.
 USER 65532:65532
 EXPOSE 8080

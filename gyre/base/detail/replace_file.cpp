@@ -45,8 +45,11 @@ int replace_file(const std::string& path, std::string_view content) {
 std::optional<std::chrono::system_clock::time_point> last_write_time(const char* path) noexcept {
   struct stat status{};
   if (::stat(path, &status) != 0) return std::nullopt;
-  return std::chrono::system_clock::time_point(std::chrono::seconds(status.st_mtim.tv_sec) +
-                                               std::chrono::nanoseconds(status.st_mtim.tv_nsec));
+  using clock = std::chrono::system_clock;
+  // libc++'s clock counts microseconds.
+  return clock::time_point(std::chrono::duration_cast<clock::duration>(
+      std::chrono::seconds(status.st_mtim.tv_sec) +
+      std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
 }
 
 }  // namespace gyre::detail

@@ -57,7 +57,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   /// Constructs a pool and starts its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
   explicit pool_core(thread_pool_options&& options);
-  virtual ~pool_core();
+  ~pool_core();
 
   // The parts of the pool.
   detail::life_cycle& life_cycle() noexcept { return life_cycle_; }

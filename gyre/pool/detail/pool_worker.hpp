@@ -28,7 +28,7 @@ class pool_worker final : public fork_queue {
  public:
   /// `owner` identifies the pool.
   pool_worker(const void* owner, std::size_t number) noexcept : pool(owner), index(number) {}
-  virtual ~pool_worker() = default;
+  ~pool_worker() = default;
 
   /// Pushes an item to the worker's own deque; returns false if memory is exhausted. The item is
   /// counted first, because a thief may run it before the push returns.

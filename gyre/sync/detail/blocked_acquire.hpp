@@ -32,7 +32,7 @@ class blocked_acquire final : semaphore_waiter, executor {
   }
   blocked_acquire& operator=(blocked_acquire&&) = delete;
   /// Ends the wait, and releases its permits, unless end() was called before.
-  virtual ~blocked_acquire() {
+  ~blocked_acquire() {
     if (const std::uint64_t held = end(); held > 0) source_.release(held);
   }
 

@@ -126,7 +126,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
 class scripted_backend final : public io::backend {
  public:
   scripted_backend() = default;
-  virtual ~scripted_backend() = default;
+  ~scripted_backend() = default;
   /// Returns the backend of a loop, which the first call constructs.
   static scripted_backend& find_or_create(virtual_poller& time);
 

@@ -42,6 +42,8 @@ class GyreTestConan(ConanFile):
             programs.append(folder / "hello_task")
         for program in programs:
             self.run(str(program), env="conanrun")
+            self.output.info(f"ran {program.name}")
         if self._has("http"):
             talk = Path(self.recipe_folder, "../../../examples/tests/talk.py")
             self.run(f"python3 {talk} hello_http {folder / 'hello_http'}", env="conanrun")
+            self.output.info("ran hello_http")

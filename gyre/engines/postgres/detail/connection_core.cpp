@@ -108,7 +108,7 @@ bool is_stale(const server_message& error) noexcept {
 class connection_core::own_request final : public statement_request {
  public:
   explicit own_request(connection_core& core) noexcept : core_(core) {}
-  virtual ~own_request() = default;
+  ~own_request() = default;
 
   void on_error(server_message error) noexcept override {
     try {
@@ -128,7 +128,7 @@ class connection_core::own_request final : public statement_request {
 class connection_core::dropped_request final : public statement_request {
  public:
   dropped_request() noexcept = default;
-  virtual ~dropped_request() = default;
+  ~dropped_request() = default;
   void on_error(server_message) noexcept override {}
   void on_ready(transaction_status) noexcept override {}
   void on_lost(const std::exception_ptr&, bool) noexcept override {}
@@ -140,7 +140,7 @@ class connection_core::preparation final : public statement_request {
  public:
   preparation(connection_core& core, std::string_view text)
       : core_(core), name_("g" + std::to_string(++core.names_)), text_(text) {}
-  virtual ~preparation() = default;
+  ~preparation() = default;
 
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
