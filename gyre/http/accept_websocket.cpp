@@ -5,10 +5,11 @@
 #include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/serve_websocket.hpp>
 #include <gyre/http/detail/upgrade_transport.hpp>
+#include <gyre/http/detail/websocket_callbacks.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_protocol.hpp>
-#include <gyre/http/detail/websocket_pump.hpp>
+#include <gyre/http/detail/websocket_relay.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -34,6 +35,18 @@ websocket open_websocket(upgraded_connection& connection, accepted_websocket& ac
       *accepted.loop, std::make_unique<detail::upgrade_transport>(connection, accepted.is_of_http2),
       detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
       connection.server_stop_token()));
+}
+
+task<> call_handlers(upgraded_connection& connection, std::unique_ptr<accepted_websocket> accepted,
+                     detail::websocket_callbacks callbacks) {
+  detail::websocket_relay socket(
+      *accepted->loop,
+      std::make_unique<detail::upgrade_transport>(connection, accepted->is_of_http2),
+      detail::websocket_role::server, accepted->options, std::move(accepted->agreement),
+      std::move(callbacks), connection.server_stop_token());
+  accepted.reset();  // the socket does not need the options any more
+  auto running = socket.run();
+  co_await std::move(running);
 }
 
 response refuse_websocket(status code, std::string_view reason) {
@@ -132,12 +145,8 @@ response accept_websocket(const request& request, websocket_handlers handlers,
             detail::websocket_callbacks(std::move(accepted->handlers)));
       });
   detail::body_access::set_upgrade(result, [accepted](upgraded_connection& connection) {
-    const std::size_t output_limit = accepted->socket->options.limits.output;
-    return detail::serve_websocket(
-        open_websocket(connection, *accepted->socket),
-        [handlers = std::move(accepted->handlers), output_limit](websocket& opened) mutable {
-          return detail::run_handlers(opened, std::move(handlers), output_limit);
-        });
+    return call_handlers(connection, std::move(accepted->socket),
+                         detail::websocket_callbacks(std::move(accepted->handlers)));
   });
   return result;
 }

@@ -14,10 +14,10 @@
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/detail/request_head.hpp>
-#include <gyre/http/detail/serve_websocket.hpp>
+#include <gyre/http/detail/websocket_callbacks.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
-#include <gyre/http/detail/websocket_pump.hpp>
+#include <gyre/http/detail/websocket_relay.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/io/error.hpp>
@@ -217,6 +217,14 @@ client_request make_request(std::string_view text, const websocket_options& opti
   return request;
 }
 
+// A socket after its handshake.
+struct opened_websocket {
+  event_loop& loop;
+  std::unique_ptr<detail::websocket_transport> transport;
+  detail::websocket_agreement agreement;
+  websocket_options options;
+};
+
 // A client_handshake is the handshake of one call of connect_websocket().
 class client_handshake {
  public:
@@ -230,16 +238,17 @@ class client_handshake {
         clock_(core_->loop(), core_->options().timeouts.total,
                "GET " + request_.url().to_string()) {}
 
-  task<websocket> run() {
+  task<opened_websocket> run() {
     auto opening_stream = open_stream();
     transport_pointer transport = co_await std::move(opening_stream);
     if (transport == nullptr) {
       auto opening_connection = open_connection();
       transport = co_await std::move(opening_connection);
     }
-    co_return websocket(std::make_unique<detail::websocket_core>(
-        core_->loop(), std::move(transport), detail::websocket_role::client, options_,
-        std::move(agreement_), inplace_stop_token()));
+    co_return opened_websocket{.loop = core_->loop(),
+                               .transport = std::move(transport),
+                               .agreement = std::move(agreement_),
+                               .options = std::move(options_)};
   }
 
  private:
@@ -382,7 +391,7 @@ class client_handshake {
   }
 
   const std::shared_ptr<detail::client_core> core_;
-  const websocket_options options_;
+  websocket_options options_;
   const bool compresses_;
   const client_request request_;
   const std::string key_;
@@ -392,17 +401,16 @@ class client_handshake {
 };
 
 // Opens a WebSocket on the loop of `core`.
-task<websocket> connect(std::shared_ptr<detail::client_core> core, std::string url,
-                        websocket_options options) {
+task<opened_websocket> open(std::shared_ptr<detail::client_core> core, std::string url,
+                            websocket_options options) {
   client_handshake handshake(std::move(core), std::move(options), url);
   auto running = handshake.run();
-  websocket socket = co_await std::move(running);
-  co_return socket;
+  co_return co_await std::move(running);
 }
 
 // Opens a WebSocket of a client, which may have been moved from, or run on another loop.
-task<websocket> connect_of(std::shared_ptr<detail::client_core> core, std::string url,
-                           websocket_options options) {
+task<opened_websocket> open_of(std::shared_ptr<detail::client_core> core, std::string url,
+                               websocket_options options) {
   const task_context& context = co_await gyre::detail::this_context();
   detail::check_websocket_options(options, function_name);
   if (core == nullptr) {
@@ -411,9 +419,41 @@ task<websocket> connect_of(std::shared_ptr<detail::client_core> core, std::strin
   if (context.where != &core->loop() && !core->loop().in_loop_thread()) {
     throw std::system_error(make_error_code(io::errc::wrong_thread), function_name);
   }
-  auto connecting = connect(std::move(core), std::move(url), std::move(options));
-  websocket socket = co_await std::move(connecting);
-  co_return socket;
+  auto opening_socket = open(std::move(core), std::move(url), std::move(options));
+  co_return co_await std::move(opening_socket);
+}
+
+// Opens a WebSocket by a client of its own, on the loop that runs the coroutine.
+task<opened_websocket> open_alone(std::string url, websocket_options options,
+                                  client_options connecting) {
+  const task_context& context = co_await gyre::detail::this_context();
+  detail::check_websocket_options(options, function_name);
+  auto* loop = dynamic_cast<event_loop*>(context.where);
+  if (loop == nullptr) loop = event_loop::current();
+  if (loop == nullptr) {
+    throw std::system_error(make_error_code(io::errc::wrong_thread), function_name);
+  }
+  auto opening_socket = open(std::make_shared<detail::client_core>(*loop, std::move(connecting)),
+                             std::move(url), std::move(options));
+  co_return co_await std::move(opening_socket);
+}
+
+task<websocket> make_websocket(task<opened_websocket> opening_socket) {
+  opened_websocket opened = co_await std::move(opening_socket);
+  co_return websocket(std::make_unique<detail::websocket_core>(
+      opened.loop, std::move(opened.transport), detail::websocket_role::client, opened.options,
+      std::move(opened.agreement), inplace_stop_token()));
+}
+
+task<> call_handlers(task<opened_websocket> opening_socket, websocket_handlers handlers) {
+  opened_websocket opened = co_await std::move(opening_socket);
+  detail::websocket_relay socket(opened.loop, std::move(opened.transport),
+                                 detail::websocket_role::client, opened.options,
+                                 std::move(opened.agreement),
+                                 detail::websocket_callbacks(std::move(handlers)),
+                                 inplace_stop_token());
+  auto running = socket.run();
+  co_await std::move(running);
 }
 
 }  // namespace
@@ -422,54 +462,26 @@ namespace detail {
 
 task<websocket> connect_websocket_alone(std::string url, websocket_options options,
                                         client_options connecting) {
-  const task_context& context = co_await gyre::detail::this_context();
-  check_websocket_options(options, function_name);
-  auto* loop = dynamic_cast<event_loop*>(context.where);
-  if (loop == nullptr) loop = event_loop::current();
-  if (loop == nullptr) {
-    throw std::system_error(make_error_code(io::errc::wrong_thread), function_name);
-  }
-  auto opening_socket = connect(std::make_shared<client_core>(*loop, std::move(connecting)),
-                                std::move(url), std::move(options));
-  websocket socket = co_await std::move(opening_socket);
-  co_return socket;
+  return make_websocket(open_alone(std::move(url), std::move(options), std::move(connecting)));
 }
 
 task<websocket> connect_websocket_of(const client& owner, std::string url,
                                      websocket_options options) {
-  return connect_of(core_of(owner), std::move(url), std::move(options));
+  return make_websocket(open_of(core_of(owner), std::move(url), std::move(options)));
 }
 
 }  // namespace detail
 
-namespace {
-
-// Calls `handlers` for the socket that `opening_socket` returns.
-task<> serve_opened(task<websocket> opening_socket, websocket_handlers handlers,
-                    std::size_t output_limit) {
-  websocket socket = co_await std::move(opening_socket);
-  auto serving = detail::serve_websocket(
-      std::move(socket), [handlers = std::move(handlers), output_limit](websocket& opened) mutable {
-        return detail::run_handlers(opened, std::move(handlers), output_limit);
-      });
-  co_await std::move(serving);
-}
-
-}  // namespace
-
 task<> connect_websocket(std::string_view url, websocket_handlers handlers,
                          websocket_options options, client_options connecting) {
-  const std::size_t output_limit = options.limits.output;
-  return serve_opened(
-      detail::connect_websocket_alone(std::string(url), std::move(options), std::move(connecting)),
-      std::move(handlers), output_limit);
+  return call_handlers(open_alone(std::string(url), std::move(options), std::move(connecting)),
+                       std::move(handlers));
 }
 
 task<> connect_websocket(const client& owner, std::string_view url, websocket_handlers handlers,
                          websocket_options options) {
-  const std::size_t output_limit = options.limits.output;
-  return serve_opened(detail::connect_websocket_of(owner, std::string(url), std::move(options)),
-                      std::move(handlers), output_limit);
+  return call_handlers(open_of(detail::core_of(owner), std::string(url), std::move(options)),
+                       std::move(handlers));
 }
 
 }  // namespace gyre::http

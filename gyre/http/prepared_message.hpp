@@ -19,7 +19,7 @@ namespace detail {
 struct encoded_message;
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the class is final
 class websocket_core;
-class websocket_protocol;
+class websocket_driver;
 }  // namespace detail
 
 /// An encoded message. Copies share it.
@@ -44,7 +44,7 @@ class prepared_message {
 
  private:
   friend detail::websocket_core;
-  friend detail::websocket_protocol;
+  friend detail::websocket_driver;
   explicit prepared_message(std::shared_ptr<const detail::encoded_message> encoded) noexcept;
   static prepared_message make(websocket_kind kind, std::span<const std::byte> bytes,
                                const websocket_compression& compression);

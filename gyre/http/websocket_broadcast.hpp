@@ -28,7 +28,7 @@ namespace gyre::http {
 namespace detail {
 class broadcast_target;
 class websocket_broadcast_core;
-class websocket_protocol;
+class websocket_driver;
 }  // namespace detail
 
 /// The fate of a subscriber that is slower than the messages.
@@ -91,7 +91,7 @@ class websocket_broadcast {
   [[nodiscard]] websocket_broadcast_metrics metrics() const noexcept;
 
  private:
-  friend detail::websocket_protocol;
+  friend detail::websocket_driver;
   task<> forward_to(std::shared_ptr<detail::broadcast_target> target);
 
   std::shared_ptr<detail::websocket_broadcast_core> core_;

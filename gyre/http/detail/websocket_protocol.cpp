@@ -1,258 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/websocket_protocol.hpp>
 
-#include <gyre/http/detail/broadcast_target.hpp>
-#include <gyre/http/detail/encoded_message.hpp>
 #include <gyre/http/detail/exchange.hpp>
-#include <gyre/http/detail/max_copied.hpp>
-#include <gyre/http/websocket_broadcast.hpp>
-#include <gyre/io/error.hpp>
-#include <gyre/sync/event.hpp>
-#include <gyre/task/spawn.hpp>
-#include <gyre/task/stop_token.hpp>
-#include <gyre/task/task.hpp>
+#include <gyre/http/websocket_error.hpp>
 
-#include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace gyre::http::detail {
-namespace {
-
-// A peer whose messages have come already must not keep the loop busy.
-constexpr std::uint32_t max_messages_in_a_row = 128;
-
-}  // namespace
-
-// The subscriptions of a socket to broadcasts, whose coroutines may outlive the socket.
-class websocket_protocol::broadcast_link final : public broadcast_target {
- public:
-  explicit broadcast_link(websocket_protocol& socket) noexcept : socket_(&socket) {}
-
-  bool is_open() const noexcept override { return socket_ != nullptr && socket_->is_open(); }
-  task<> close(close_code code, std::string_view reason) override {
-    if (socket_ != nullptr) socket_->close(code, reason);
-    co_return;
-  }
-  // Waits while much output waits, so that a peer that does not read becomes a slow subscriber.
-  task<> send_all(std::span<const prepared_message> messages) override {
-    for (const prepared_message& each : messages) {
-      while (is_open() && socket_->pending_output() > socket_->max_pending()) {
-        writable_.reset();
-        co_await writable_.wait();
-      }
-      if (!is_open()) co_return;
-      socket_->send_frames(socket_->session_.frames_of(*each.encoded_));
-    }
-  }
-
-  inplace_stop_token stop_token() const noexcept { return stop_.get_token(); }
-  void wake() noexcept { writable_.set(); }
-  void end() noexcept {
-    socket_ = nullptr;
-    writable_.set();
-    stop_.request_stop();
-  }
-
- private:
-  websocket_protocol* socket_;  // null after its end
-  manual_reset_event writable_;
-  inplace_stop_source stop_;
-};
 
 websocket_protocol::websocket_protocol(net::tcp_connection& tcp, server_shard& shard,
                                        upgraded_request request, const websocket_options& options,
                                        websocket_agreement agreement, websocket_callbacks callbacks)
-    : timer_operation(
-          [](timer_operation& timer) { static_cast<websocket_protocol&>(timer).on_timer(); }),
+    : websocket_driver(shard.loop().recent_time(), websocket_role::server, options,
+                       std::move(agreement), std::move(callbacks)),
       tcp_(tcp),
       shard_(shard.core().shared_from_this(), &shard),
-      request_(std::move(request)),
-      callbacks_(std::move(callbacks)),
-      session_(websocket_role::server, settings_pointer::share(options), options.compression,
-               std::move(agreement)),
-      clock_(shard.loop().recent_time()) {}
+      request_(std::move(request)) {}
 
 websocket_protocol::~websocket_protocol() {
   if (shard_->output_owner == this) {
     shard_->output.clear();
     shard_->output_owner = nullptr;
   }
-  if (!std::exchange(has_ended_, true)) {
-    // The server was destroyed, after which it calls no function of the program.
-    is_opened_ = false;
-    request_.described.reset();
-    conclude(websocket_errc::ended, {}, /*has_left=*/true);
-  }
-  if (linked()) shard_->loop().cancel_timer(*this);
+  // If the socket has not ended, the server was destroyed, after which it calls no function of the
+  // program.
+  if (!has_ended()) request_.described.reset();
+  abandon();
 }
 
-// --- Turns ---
-
-// Runs a part of the life of the socket, in which handlers are called. Everything that it sends
-// leaves with one call at the end.
-template <class Work>
-void websocket_protocol::run_turn(Work work) noexcept {
-  is_in_turn_ = true;
-  try {
-    work();
-    if (!has_ended_) flush_all();
-    if (!has_ended_) report_written();
-  } catch (...) {
-    end(io::errc::aborted, std::current_exception());
-  }
-  is_in_turn_ = false;
-  if (has_ended_) return;
-  update_reading();
-  arm_timer();
-}
-
-void websocket_protocol::on_message(io::input& input) {
-  run_turn([&] {
-    if (!std::exchange(is_opened_, true)) {
-      callbacks_.open(*this);
-      if (shard_->core().is_draining()) go_away();
-    }
-    receive(input);
-  });
-  if (has_ended_) input.consume_all();
-}
-
-void websocket_protocol::receive(io::input& input) {
-  if (input.empty()) return;
-  const steady_time now = shard_->loop().recent_time();
-  clock_.note_input(now);
-  std::span<const std::byte> rest = input.bytes();
-  for (std::uint32_t count = 0; count < max_messages_in_a_row; ++count) {
-    if (!is_closing_ && (is_paused_ || pending_output() > max_pending())) break;
-    const auto event = session_.next(rest, is_closing_ ? receiving::pieces : receiving::messages);
-    if (event == websocket_session::event::wants_input) break;
-    if (event != websocket_session::event::message) {
-      const bool is_closed = event == websocket_session::event::closed;
-      return end(is_closed ? std::error_code() : make_error_code(session_.error()));
-    }
-    if (!is_closing_) callbacks_.message(*this, session_.data());
-  }
-  input.consume(input.size() - rest.size());
-  if (!rest.empty() && !is_paused_) {
-    tcp_.pause_reading();
-    tcp_.resume_reading();  // the rest is delivered in the loop's next turn
-  }
-  if (session_.is_within_message()) {
-    clock_.begin_message(now);
-  } else {
-    clock_.end_message(now);
-  }
-}
-
-void websocket_protocol::on_peer_ended() {
-  if (has_ended_) return;
-  end(websocket_errc::ended);
-}
-
-void websocket_protocol::on_closed() noexcept {
-  if (!std::exchange(has_ended_, true)) conclude(websocket_errc::ended, {}, /*has_left=*/true);
-}
-
-void websocket_protocol::on_low_water() {
-  run_turn([this] { wake_broadcasts(); });
-}
+void websocket_protocol::on_peer_ended() { end(websocket_errc::ended); }
 
 void websocket_protocol::begin_stop() noexcept {
   shard_->stopping.request_stop();
-  if (is_opened_ && !has_ended_) run_turn([this] { go_away(); });
+  begin_going_away();
 }
 
-void websocket_protocol::go_away() {
-  if (!session_.has_sent_close()) send_close(close_code::going_away, {});
-}
-
-// --- Sending ---
-
-bool websocket_protocol::is_open() const noexcept {
-  return !has_ended_ && !session_.has_sent_close() && tcp_.can_send();
-}
-
-std::size_t websocket_protocol::pending_output() const noexcept {
-  if (has_ended_) return 0;
-  return tcp_.pending_output() + (shard_->output_owner == this ? shard_->output.size() : 0);
-}
-
-bool websocket_protocol::send(websocket_message message) {
-  if (!may_send(message.bytes.size())) return false;
-  std::span<const std::byte> rest = message.bytes;
-  io::buffer& frames = output();
-  // A Pong precedes the messages that reply to later ones.
-  if (session_.has_control_output()) session_.append_control(frames);
-  if (rest.size() > max_copied && !session_.is_compressed()) {
-    session_.append_header(message.kind, rest.size(), frames);
-    flush(rest);
-  } else {
-    session_.begin_message(message.kind, rest.size());
-    while (!session_.append_data(rest, frames)) {
-    }
-  }
-  note_message();
-  return true;
-}
-
-bool websocket_protocol::send(prepared_message message) {
-  const std::span<const std::byte> frames = session_.frames_of(*message.encoded_);
-  if (!may_send(frames.size())) return false;
-  send_frames(frames);
-  return true;
-}
-
-void websocket_protocol::send_frames(std::span<const std::byte> frames) {
-  if (session_.has_control_output()) session_.append_control(output());
-  if (frames.size() > max_copied) {
-    flush(frames);
-  } else {
-    output().append(frames);
-  }
-  note_message();
-}
-
-// Whether a message of `size` bytes may be sent. Closes the socket if too much output waits.
-bool websocket_protocol::may_send(std::size_t size) noexcept {
-  if (!is_open() || !is_opened_) return false;
-  const std::size_t limit = session_.settings().limits.output;
-  const auto has_room = [&] {
-    // A reply of any size may be sent to a message that was received.
-    const std::size_t pending = pending_output();
-    return pending <= max_pending() || (pending <= limit && size <= limit - pending);
-  };
-  if (has_room()) return true;
-  flush_output();  // the system may take what waits for the end of the turn
-  if (has_room()) return true;
-  exceeds_limit_ = is_closing_ = true;
-  try {
-    send_close(close_code::policy_violation, "reads too slowly");
-  } catch (...) {
-    tcp_.abort();
-  }
-  return false;
-}
-
-void websocket_protocol::note_message() noexcept {
-  must_report_ = callbacks_.reports_writes();
-  note_output();
-}
-
-// Called when bytes were added to the output. Outside of a turn of this connection, they leave
-// after the tasks that are ready now.
-void websocket_protocol::note_output() noexcept {
-  if (shard_->output_owner == this && shard_->output.size() >= server_shard::max_output) {
-    flush_output();
-  }
-  if (is_in_turn_) return;
-  if (must_report_ || session_.has_control_output()) {
-    loop().start_timer(*this, shard_->loop().recent_time());  // a turn of this connection
-  } else if (shard_->output_owner == this && !shard_->schedule_flush()) {
-    flush_output();
-  } else {
-    update_reading();
-  }
+void websocket_protocol::deliver_rest() noexcept {
+  tcp_.pause_reading();
+  tcp_.resume_reading();
 }
 
 // Sends what waits in the shard, followed by `bytes`.
@@ -275,169 +60,24 @@ void websocket_protocol::flush(std::span<const std::byte> bytes) {
 
 void websocket_protocol::flush_output() noexcept {
   try {
-    flush();
+    flush({});
   } catch (...) {
     tcp_.abort();
   }
-  if (!is_in_turn_) update_reading();
+  if (!is_in_turn()) update_reading();
 }
 
-// Sends also control frames, which follow all messages.
-void websocket_protocol::flush_all() {
-  if (session_.has_control_output()) session_.append_control(output());
-  flush();
+void websocket_protocol::conclude(const std::exception_ptr& failure, bool has_left) noexcept {
+  const bool is_there = !has_left && tcp_.can_send();
+  exchange::conclude_upgraded(tcp_, *shard_, request_, is_there ? failure : nullptr, has_left);
 }
 
-// Calls on_write_complete if messages were sent, and none waits.
-void websocket_protocol::report_written() {
-  if (!must_report_ || (pending_output() != 0 && !session_.has_sent_close())) return;
-  must_report_ = false;
-  if (session_.has_sent_close()) return;
-  callbacks_.write_complete(*this);
-  flush_all();
-}
-
-// --- Receiving ---
-
-std::size_t websocket_protocol::max_pending() const noexcept {
-  return max_output_while_reading(session_.settings().limits.output);
-}
-
-void websocket_protocol::pause_reading() noexcept {
-  if (has_ended_ || is_closing_ || std::exchange(is_paused_, true)) return;
-  tcp_.pause_reading();
-}
-
-void websocket_protocol::resume_reading() noexcept {
-  if (has_ended_ || !std::exchange(is_paused_, false)) return;
-  if (!is_full_) tcp_.resume_reading();
-  arm_timer();
-}
-
-// Pauses receiving while much output waits. Messages that are dropped make no output.
-void websocket_protocol::update_reading() noexcept {
-  if (has_ended_) return;
-  const std::size_t pending = tcp_.pending_output();
-  const bool is_full = !is_closing_ && pending > max_pending();
-  if (is_full || (must_report_ && pending != 0)) tcp_.notify_at_low_water();
-  if (is_full == is_full_) return;
-  is_full_ = is_full;
-  if (is_full) {
-    tcp_.pause_reading();
-  } else if (!is_paused_) {
-    tcp_.resume_reading();
-  }
-}
-
-// --- Time limits ---
-
-// A timer that expires before the deadline stays, and starts again when it expires, so that most
-// messages start none.
-void websocket_protocol::arm_timer() noexcept {
-  const bool must_run_again = must_report_ && tcp_.pending_output() == 0;
-  if (!must_run_again && !keeps_time()) return;
-  const steady_time deadline =
-      must_run_again ? loop().recent_time() : clock_.deadline(session_.settings());
-  if (deadline == steady_time::max()) return;
-  if (!linked() || deadline < timer_operation::deadline()) loop().start_timer(*this, deadline);
-}
-
-void websocket_protocol::on_timer() noexcept {
-  if (has_ended_) return;
-  run_turn([this] { act_at_deadline(); });
-}
-
-void websocket_protocol::act_at_deadline() {
-  if (!keeps_time() || loop().now() < clock_.deadline(session_.settings())) return;
-  if (session_.has_sent_close()) return end(websocket_errc::ended);
-  if (session_.is_within_message()) {
-    session_.send_close(close_code::policy_violation, "the message took too long");
-    return end(websocket_errc::message_timeout);
-  }
-  if (clock_.awaits_pong()) return end(websocket_errc::silent_peer);
-  session_.release_memory();
-  session_.send_ping();
-  clock_.note_ping(loop().now());
-}
-
-// --- Broadcasts ---
-
-void websocket_protocol::subscribe_to(websocket_broadcast& broadcast) {
-  if (has_ended_ || !is_opened_) return;
-  if (broadcasts_ == nullptr) {
-    broadcasts_ =
-        std::make_unique<std::shared_ptr<broadcast_link>>(std::make_shared<broadcast_link>(*this));
-  }
-  const std::shared_ptr<broadcast_link>& link = *broadcasts_;
-  spawn(loop(), broadcast.forward_to(link),
-        {.stop = link->stop_token(), .name = "websocket broadcast"});
-}
-
-void websocket_protocol::wake_broadcasts() noexcept {
-  if (broadcasts_ != nullptr && pending_output() <= max_pending()) (*broadcasts_)->wake();
-}
-
-// --- Closing ---
-
-void websocket_protocol::begin_close(close_code code, std::string_view reason) {
-  check_close(code, reason);
-  if (is_closing_ || has_ended_) return;
-  is_closing_ = true;
-  if (std::exchange(is_paused_, false) && !is_full_) tcp_.resume_reading();
-  send_close(code, reason);
-}
-
-void websocket_protocol::send_close(close_code code, std::string_view reason) {
-  session_.send_close(code, reason);
-  clock_.note_close(loop().recent_time());
-  note_output();
-}
-
-void websocket_protocol::end(std::error_code reason, std::exception_ptr failure) noexcept {
-  if (std::exchange(has_ended_, true)) return;
-  try {
-    flush_all();
-  } catch (...) {
-    tcp_.abort();
-  }
-  conclude(reason, std::move(failure), /*has_left=*/false);
+void websocket_protocol::close_when_sent() noexcept {
   // The TCP server closes a connection that waits too long while it stops.
   tcp_.close_when_sent();
   if (!shard_->core().is_draining()) return;
   const duration limit = shard_->core().options.tcp.connections.close_timeout;
   tcp_.close(limit, duration::max());
-}
-
-// Tells the program and the server of the end.
-void websocket_protocol::conclude(std::error_code reason, std::exception_ptr failure,
-                                  bool has_left) noexcept {
-  if (broadcasts_ != nullptr) (*broadcasts_)->end();
-  broadcasts_.reset();
-  if (failure) {
-    reason = io::errc::aborted;
-  } else if (exceeds_limit_) {
-    reason = io::errc::output_limit;
-  } else if (session_.received_close()) {
-    reason = {};
-  }
-  if (is_opened_) {
-    try {
-      callbacks_.close(*this, reason);
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  callbacks_ = {};
-  const bool is_there = !has_left && tcp_.can_send();
-  if (failure && is_there) {
-    try {
-      session_.send_close(close_code::internal_error, {});
-      flush_all();
-    } catch (...) {
-      tcp_.abort();
-    }
-  }
-  exchange::conclude_upgraded(tcp_, *shard_, request_, is_there ? failure : nullptr, has_left);
 }
 
 }  // namespace gyre::http::detail

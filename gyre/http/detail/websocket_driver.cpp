@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/websocket_driver.hpp>
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/http/detail/broadcast_target.hpp>
+#include <gyre/http/detail/encoded_message.hpp>
+#include <gyre/http/detail/max_copied.hpp>
+#include <gyre/http/detail/server_core.hpp>
+#include <gyre/http/websocket_broadcast.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+// A peer whose messages have come already must not keep the loop busy.
+constexpr std::uint32_t max_messages_in_a_row = 128;
+
+}  // namespace
+
+// The subscriptions of a socket to broadcasts, whose coroutines may outlive the socket.
+class websocket_driver::broadcast_link final : public broadcast_target {
+ public:
+  explicit broadcast_link(websocket_driver& socket) noexcept : socket_(&socket) {}
+
+  bool is_open() const noexcept override { return socket_ != nullptr && socket_->is_open(); }
+  task<> close(close_code code, std::string_view reason) override {
+    if (socket_ != nullptr) socket_->close(code, reason);
+    co_return;
+  }
+  // Waits while much output waits, so that a peer that does not read becomes a slow subscriber.
+  task<> send_all(std::span<const prepared_message> messages) override {
+    for (const prepared_message& each : messages) {
+      while (is_open() && socket_->pending_output() > socket_->max_pending()) {
+        writable_.reset();
+        co_await writable_.wait();
+      }
+      if (!is_open()) co_return;
+      socket_->send_encoded(each, socket_->session_.frames_of(*each.encoded_));
+    }
+  }
+
+  inplace_stop_token stop_token() const noexcept { return stop_.get_token(); }
+  void wake() noexcept { writable_.set(); }
+  void end() noexcept {
+    socket_ = nullptr;
+    writable_.set();
+    stop_.request_stop();
+  }
+
+ private:
+  websocket_driver* socket_;  // null after its end
+  manual_reset_event writable_;
+  inplace_stop_source stop_;
+};
+
+websocket_driver::websocket_driver(steady_time now, websocket_role role,
+                                   const websocket_options& options, websocket_agreement agreement,
+                                   websocket_callbacks callbacks)
+    : timer_operation(
+          [](timer_operation& timer) { static_cast<websocket_driver&>(timer).on_timer(); }),
+      callbacks_(std::move(callbacks)),
+      session_(role, settings_pointer::share(options), options.compression, std::move(agreement)),
+      clock_(now) {}
+
+void websocket_driver::abandon() noexcept {
+  if (!std::exchange(has_ended_, true)) {
+    is_opened_ = false;
+    report_end(websocket_errc::ended, {}, /*has_left=*/true);
+  }
+  if (linked()) loop().cancel_timer(*this);
+}
+
+// --- Turns ---
+
+// Runs a part of the life of the socket, in which handlers are called. Everything that it sends
+// leaves with one call at the end.
+template <class Work>
+void websocket_driver::run_turn(Work work) noexcept {
+  is_in_turn_ = true;
+  try {
+    work();
+    if (!has_ended_) flush_all();
+    if (!has_ended_) report_written();
+  } catch (...) {
+    end(io::errc::aborted, std::current_exception());
+  }
+  is_in_turn_ = false;
+  if (has_ended_) return;
+  update_reading();
+  arm_timer();
+}
+
+void websocket_driver::take_input(io::input& input) {
+  run_turn([&] {
+    if (!std::exchange(is_opened_, true)) {
+      callbacks_.open(*this);
+      if (is_stopping()) go_away();
+    }
+    receive(input);
+  });
+  if (has_ended_) input.consume_all();
+}
+
+void websocket_driver::receive(io::input& input) {
+  if (input.empty()) return;
+  const steady_time now = loop().recent_time();
+  clock_.note_input(now);
+  std::span<const std::byte> rest = input.bytes();
+  for (std::uint32_t count = 0; count < max_messages_in_a_row; ++count) {
+    if (!is_closing_ && (is_paused_ || pending_output() > max_pending())) break;
+    const auto event = session_.next(rest, is_closing_ ? receiving::pieces : receiving::messages);
+    if (event == websocket_session::event::wants_input) break;
+    if (event != websocket_session::event::message) {
+      const bool is_closed = event == websocket_session::event::closed;
+      return end(is_closed ? std::error_code() : make_error_code(session_.error()));
+    }
+    if (!is_closing_) callbacks_.message(*this, session_.data());
+  }
+  input.consume(input.size() - rest.size());
+  if (!rest.empty() && !is_paused_) deliver_rest();
+  if (session_.is_within_message()) {
+    clock_.begin_message(now);
+  } else {
+    clock_.end_message(now);
+  }
+}
+
+void websocket_driver::on_output_taken() noexcept {
+  if (has_ended_) return;
+  run_turn([this] { wake_broadcasts(); });
+}
+
+void websocket_driver::on_disconnected() noexcept {
+  if (std::exchange(has_ended_, true)) return;
+  report_end(websocket_errc::ended, {}, /*has_left=*/true);
+}
+
+void websocket_driver::begin_going_away() noexcept {
+  if (is_opened_ && !has_ended_) run_turn([this] { go_away(); });
+}
+
+void websocket_driver::go_away() {
+  if (!session_.has_sent_close()) send_close(close_code::going_away, {});
+}
+
+void websocket_driver::go_away_now() noexcept {
+  if (has_ended_) return;
+  run_turn([this] {
+    session_.send_close(close_code::going_away, {});
+    end(websocket_errc::ended);
+  });
+}
+
+// --- Sending ---
+
+bool websocket_driver::send(websocket_message message) {
+  if (!may_send(message.bytes.size())) return false;
+  // A Pong precedes the messages that reply to later ones.
+  if (session_.has_control_output()) session_.append_control(output());
+  append_message(message.kind, message.bytes);
+  note_message();
+  return true;
+}
+
+bool websocket_driver::send(prepared_message message) {
+  const std::span<const std::byte> frames = session_.frames_of(*message.encoded_);
+  if (!may_send(frames.size())) return false;
+  send_encoded(message, frames);
+  return true;
+}
+
+// Sends `frames`, which are those of a server. A client masks the message by a key of its own.
+void websocket_driver::send_encoded(const prepared_message& message,
+                                    std::span<const std::byte> frames) {
+  if (session_.has_control_output()) session_.append_control(output());
+  if (session_.role() == websocket_role::client) {
+    append_message(message.kind(), message.bytes());
+  } else if (frames.size() > max_copied) {
+    flush(frames);
+  } else {
+    output().append(frames);
+  }
+  note_message();
+}
+
+void websocket_driver::append_message(websocket_kind kind, std::span<const std::byte> bytes) {
+  io::buffer& frames = output();
+  if (bytes.size() > max_copied && session_.role() == websocket_role::server &&
+      !session_.is_compressed()) {
+    session_.append_header(kind, bytes.size(), frames);
+    flush(bytes);
+  } else {
+    session_.begin_message(kind, bytes.size());
+    while (!session_.append_data(bytes, frames)) {
+    }
+  }
+}
+
+// Whether a message of `size` bytes may be sent. Closes the socket if too much output waits.
+bool websocket_driver::may_send(std::size_t size) noexcept {
+  if (!is_open() || !is_opened_) return false;
+  const std::size_t limit = session_.settings().limits.output;
+  const auto has_room = [&] {
+    // A reply of any size may be sent to a message that was received.
+    const std::size_t pending = pending_output();
+    return pending <= max_pending() || (pending <= limit && size <= limit - pending);
+  };
+  if (has_room()) return true;
+  flush_output();  // the system may take what waits for the end of the turn
+  if (has_room()) return true;
+  exceeds_limit_ = is_closing_ = true;
+  try {
+    send_close(close_code::policy_violation, "reads too slowly");
+  } catch (...) {
+    abort();
+  }
+  return false;
+}
+
+void websocket_driver::note_message() noexcept {
+  must_report_ = callbacks_.reports_writes();
+  note_output();
+}
+
+// Called when bytes were added to the output. Outside of a turn of this connection, they leave
+// after the tasks that are ready now.
+void websocket_driver::note_output() noexcept {
+  if (unsent_output() >= server_shard::max_output) flush_output();
+  if (is_in_turn_) return;
+  if (must_report_ || session_.has_control_output()) {
+    loop().start_timer(*this, loop().recent_time());  // a turn of this connection
+  } else if (!schedule_flush()) {
+    flush_output();
+  } else {
+    update_reading();
+  }
+}
+
+// Sends also control frames, which follow all messages.
+void websocket_driver::flush_all() {
+  if (session_.has_control_output()) session_.append_control(output());
+  flush({});
+}
+
+// Calls on_write_complete if messages were sent, and none waits.
+void websocket_driver::report_written() {
+  if (!must_report_ || (pending_output() != 0 && !session_.has_sent_close())) return;
+  must_report_ = false;
+  if (session_.has_sent_close()) return;
+  callbacks_.write_complete(*this);
+  flush_all();
+}
+
+// --- Receiving ---
+
+std::size_t websocket_driver::max_pending() const noexcept {
+  return max_output_while_reading(session_.settings().limits.output);
+}
+
+void websocket_driver::pause_reading() noexcept {
+  if (has_ended_ || is_closing_ || std::exchange(is_paused_, true)) return;
+  pause_input();
+}
+
+void websocket_driver::resume_reading() noexcept {
+  if (has_ended_ || !std::exchange(is_paused_, false)) return;
+  if (!is_full_) resume_input();
+  arm_timer();
+}
+
+// Pauses receiving while much output waits. Messages that are dropped make no output.
+void websocket_driver::update_reading() noexcept {
+  if (has_ended_) return;
+  const std::size_t queued = queued_output();
+  const bool is_full = !is_closing_ && queued > max_pending();
+  if (is_full || (must_report_ && queued != 0)) notify_when_taken();
+  if (is_full == is_full_) return;
+  is_full_ = is_full;
+  if (is_full) {
+    pause_input();
+  } else if (!is_paused_) {
+    resume_input();
+  }
+}
+
+// --- Time limits ---
+
+// A timer that expires before the deadline stays, and starts again when it expires, so that most
+// messages start none.
+void websocket_driver::arm_timer() noexcept {
+  const bool must_run_again = must_report_ && queued_output() == 0;
+  if (!must_run_again && !keeps_time()) return;
+  const steady_time deadline =
+      must_run_again ? loop().recent_time() : clock_.deadline(session_.settings());
+  if (deadline == steady_time::max()) return;
+  if (!linked() || deadline < timer_operation::deadline()) loop().start_timer(*this, deadline);
+}
+
+void websocket_driver::on_timer() noexcept {
+  if (has_ended_) return;
+  run_turn([this] { act_at_deadline(); });
+}
+
+void websocket_driver::act_at_deadline() {
+  if (!keeps_time() || loop().now() < clock_.deadline(session_.settings())) return;
+  if (session_.has_sent_close()) return end(websocket_errc::ended);
+  if (session_.is_within_message()) {
+    session_.send_close(close_code::policy_violation, "the message took too long");
+    return end(websocket_errc::message_timeout);
+  }
+  if (clock_.awaits_pong()) return end(websocket_errc::silent_peer);
+  session_.release_memory();
+  session_.send_ping();
+  clock_.note_ping(loop().now());
+}
+
+// --- Broadcasts ---
+
+void websocket_driver::subscribe_to(websocket_broadcast& broadcast) {
+  if (has_ended_ || !is_opened_) return;
+  if (broadcasts_ == nullptr) {
+    broadcasts_ =
+        std::make_unique<std::shared_ptr<broadcast_link>>(std::make_shared<broadcast_link>(*this));
+  }
+  const std::shared_ptr<broadcast_link>& link = *broadcasts_;
+  spawn(loop(), broadcast.forward_to(link),
+        {.stop = link->stop_token(), .name = "websocket broadcast"});
+}
+
+void websocket_driver::wake_broadcasts() noexcept {
+  if (broadcasts_ != nullptr && pending_output() <= max_pending()) (*broadcasts_)->wake();
+}
+
+// --- Closing ---
+
+void websocket_driver::begin_close(close_code code, std::string_view reason) {
+  check_close(code, reason);
+  if (is_closing_ || has_ended_) return;
+  is_closing_ = true;
+  if (std::exchange(is_paused_, false) && !is_full_) resume_input();
+  send_close(code, reason);
+}
+
+void websocket_driver::send_close(close_code code, std::string_view reason) {
+  session_.send_close(code, reason);
+  clock_.note_close(loop().recent_time());
+  note_output();
+}
+
+void websocket_driver::end(std::error_code reason, std::exception_ptr failure) noexcept {
+  if (std::exchange(has_ended_, true)) return;
+  try {
+    flush_all();
+  } catch (...) {
+    abort();
+  }
+  report_end(reason, std::move(failure), /*has_left=*/false);
+  close_when_sent();
+}
+
+// Tells the program, and the owner of the transport, of the end.
+void websocket_driver::report_end(std::error_code reason, std::exception_ptr failure,
+                                  bool has_left) noexcept {
+  if (broadcasts_ != nullptr) (*broadcasts_)->end();
+  broadcasts_.reset();
+  if (failure) {
+    reason = io::errc::aborted;
+  } else if (exceeds_limit_) {
+    reason = io::errc::output_limit;
+  } else if (session_.received_close()) {
+    reason = {};
+  }
+  if (is_opened_) {
+    try {
+      callbacks_.close(*this, reason);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  callbacks_ = {};
+  if (failure && !has_left && can_send()) {
+    try {
+      session_.send_close(close_code::internal_error, {});
+      flush_all();
+    } catch (...) {
+      abort();
+    }
+  }
+  conclude(failure, has_left);
+}
+
+}  // namespace gyre::http::detail

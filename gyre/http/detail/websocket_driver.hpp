@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// websocket_driver: the life of a WebSocket of handlers, over any transport.
+#pragma once
+
+#include <gyre/base/timer_operation.hpp>
+#include <gyre/http/detail/websocket_callbacks.hpp>
+#include <gyre/http/detail/websocket_clock.hpp>
+#include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_session.hpp>
+#include <gyre/http/prepared_message.hpp>
+#include <gyre/http/websocket_connection.hpp>
+#include <gyre/http/websocket_message.hpp>
+#include <gyre/http/websocket_options.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::http::detail {
+
+/// Joins frames, time limits and handlers. A derived class moves the bytes: websocket_protocol
+/// those of a TCP connection, websocket_relay those of a websocket_transport. All handlers are
+/// called within turns: of input, of the timer, of output that was taken.
+///
+/// | state | a message | the peer's Close | its FIN | the timer |
+/// |---|---|---|---|---|
+/// | open | on_message | replies, ends | ends | see websocket_clock |
+/// | closing (1) | dropped | ends | ends | ends |
+/// | going away (2) | on_message | ends | ends | ends |
+/// | ended (3) | dropped | dropped | closes | - |
+///
+/// 1. After close(), and after a message above the limit of the output.
+/// 2. After the server's stop has begun.
+/// 3. on_close was called. The transport still sends its output.
+///
+/// Thread-safety: the loop's thread.
+class websocket_driver : public websocket_connection, timer_operation {
+ public:
+  websocket_driver(const websocket_driver&) = delete;
+  websocket_driver& operator=(const websocket_driver&) = delete;
+
+  // websocket_connection
+  bool send(websocket_message message) override;
+  bool send(prepared_message message) override;
+  std::size_t pending_output() const noexcept override {
+    return has_ended_ ? 0 : queued_output() + unsent_output();
+  }
+  void subscribe_to(websocket_broadcast& broadcast) override;
+  void pause_reading() noexcept override;
+  void resume_reading() noexcept override;
+  bool is_open() const noexcept override {
+    return !has_ended_ && !session_.has_sent_close() && can_send();
+  }
+  std::optional<close_code> close_status() const noexcept override {
+    return session_.received_close();
+  }
+  std::string_view close_reason() const noexcept override { return session_.received_reason(); }
+  std::string_view subprotocol() const noexcept override { return session_.subprotocol(); }
+  bool is_compressed() const noexcept override { return session_.is_compressed(); }
+
+ protected:
+  websocket_driver(steady_time now, websocket_role role, const websocket_options& options,
+                   websocket_agreement agreement, websocket_callbacks callbacks);
+  ~websocket_driver() = default;
+
+  // --- Called by the derived class ---
+
+  /// Receives bytes in a turn, the first of which, also one without bytes, opens the socket. Leaves
+  /// bytes if receiving is paused, and for the next turn.
+  void take_input(io::input& input);
+  /// Called when the transport has taken output.
+  void on_output_taken() noexcept;
+  /// Called when the transport has ended, or has failed because of `reason`: ends the socket.
+  void end(std::error_code reason, std::exception_ptr failure = {}) noexcept;
+  /// Called when nothing can be sent any more.
+  void on_disconnected() noexcept;
+  /// Sends Close 1001, and calls on_message until the peer's Close has come.
+  void begin_going_away() noexcept;
+  /// Sends Close 1001, and ends.
+  void go_away_now() noexcept;
+  /// Called by the destructor of the derived class, after which no handler is called.
+  void abandon() noexcept;
+
+  bool has_ended() const noexcept { return has_ended_; }
+  bool is_in_turn() const noexcept { return is_in_turn_; }
+  websocket_session& session() noexcept { return session_; }
+  void update_reading() noexcept;
+
+ private:
+  class broadcast_link;
+
+  // --- The transport ---
+
+  // The buffer to which frames are appended.
+  virtual io::buffer& output() = 0;
+  // The number of bytes of that buffer that wait for flush().
+  virtual std::size_t unsent_output() const noexcept = 0;
+  // The number of bytes that were flushed, and that the peer or the system has not taken.
+  virtual std::size_t queued_output() const noexcept = 0;
+  // Sends the buffer, followed by `bytes`, which need not outlive the call.
+  virtual void flush(std::span<const std::byte> bytes) = 0;
+  // Calls flush({}), and resets the connection if there is no memory.
+  virtual void flush_output() noexcept = 0;
+  // Sends the buffer after the tasks that are ready now. Returns false without memory.
+  virtual bool schedule_flush() noexcept = 0;
+  // Makes on_output_taken() be called when little of the queued output is left.
+  virtual void notify_when_taken() noexcept = 0;
+  virtual bool can_send() const noexcept = 0;
+  virtual void pause_input() noexcept = 0;
+  virtual void resume_input() noexcept = 0;
+  // Makes take_input() be called in the loop's next turn, with the bytes that it has left.
+  virtual void deliver_rest() noexcept = 0;
+  // Whether the server's stop has begun.
+  virtual bool is_stopping() const noexcept = 0;
+  // Drops all output. The socket ends in a later turn.
+  virtual void abort() noexcept = 0;
+  // Called after on_close. `failure`: the exception of a handler. `has_left`: whether the
+  // connection has ended before.
+  virtual void conclude(const std::exception_ptr& failure, bool has_left) noexcept = 0;
+  // Closes the transport when it has sent its output. Called at the end, unless it has left.
+  virtual void close_when_sent() noexcept = 0;
+
+  void begin_close(close_code code, std::string_view reason) override;
+  template <class Work>
+  void run_turn(Work work) noexcept;
+  void receive(io::input& input);
+  void go_away();
+  void send_encoded(const prepared_message& message, std::span<const std::byte> frames);
+  void append_message(websocket_kind kind, std::span<const std::byte> bytes);
+  bool may_send(std::size_t size) noexcept;
+  void note_message() noexcept;
+  void note_output() noexcept;
+  void send_close(close_code code, std::string_view reason);
+  void flush_all();
+  void report_written();
+  void wake_broadcasts() noexcept;
+  std::size_t max_pending() const noexcept;
+  // Whether time limits apply: not while nothing is read that would keep them.
+  bool keeps_time() const noexcept { return is_closing_ || !(is_paused_ || is_full_); }
+  void arm_timer() noexcept;
+  void on_timer() noexcept;
+  void act_at_deadline();
+  void report_end(std::error_code reason, std::exception_ptr failure, bool has_left) noexcept;
+
+  websocket_callbacks callbacks_;
+  std::unique_ptr<std::shared_ptr<broadcast_link>> broadcasts_;  // null without a subscription
+  // The flags are in the padding of the two members before them.
+  [[no_unique_address]] websocket_session session_;
+  bool is_opened_ = false;  // whether on_open was called
+  bool is_in_turn_ = false;
+  bool is_paused_ = false;      // whether the program has paused receiving
+  bool is_full_ = false;        // whether much output has paused receiving
+  bool exceeds_limit_ = false;  // whether a send was above the limit
+  [[no_unique_address]] websocket_clock clock_;
+  bool is_closing_ = false;   // whether messages that come are dropped
+  bool must_report_ = false;  // whether messages were sent since on_write_complete
+  bool has_ended_ = false;
+};
+
+}  // namespace gyre::http::detail
