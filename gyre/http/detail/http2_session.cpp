@@ -482,9 +482,16 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     size = std::min(missing, input.size());
     std::memcpy(frame_header_.data() + frame_header_size_, input.data(), size);
     frame_header_size_ += size;
-    if (frame_header_size_ == header_size) {
-      frame_header_size_ = 0;
-      begin_frame(frame_header_, time);
+    if (frame_header_size_ != header_size) {
+      input.consume(size);
+      return true;
+    }
+    frame_header_size_ = 0;
+    begin_frame(frame_header_, time);
+    if (size != header_size && abuse_ == http2_abuse::none) {
+      // nghttp2 counts each part of a header as a CONTINUATION frame.
+      input.consume(std::exchange(size, 0));
+      pass_on(frame_header_);
     }
   }
   if (abuse_ == http2_abuse::none) {
@@ -493,9 +500,7 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     rest_of_frame_ -= rest;
     const std::span<const std::byte> piece = input.take(size + rest);
     if (dependency_bytes_ != 0) read_dependency(piece.subspan(size));
-    check(static_cast<int>(std::min<ssize_t>(
-        0, nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(piece.data()),
-                                    piece.size()))));
+    pass_on(piece);
   }
   if (abuse_ != http2_abuse::none) {
     input.consume_all();
@@ -503,6 +508,12 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     return false;
   }
   return true;
+}
+
+void http2_session::pass_on(std::span<const std::byte> bytes) {
+  const ssize_t result = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  check(static_cast<int>(std::min<ssize_t>(0, result)));
 }
 
 // A byte of a head may stand for a field that is as long as the table of HPACK, which nghttp2 does
@@ -611,15 +622,17 @@ void http2_session::note_abuse(http2_abuse kind) noexcept {
 
 void http2_session::end_abuse() { fail(http2_error::enhance_your_calm); }
 
-// Handles the result of a function of nghttp2. Other errors than those below concern streams that
-// are gone, whose frames nobody needs.
+// Handles the result of a function of nghttp2. Errors that are not fatal concern streams that are
+// gone, whose frames nobody needs.
 void http2_session::check(int result) {
   switch (result) {
     case NGHTTP2_ERR_NOMEM:
     case NGHTTP2_ERR_CALLBACK_FAILURE: has_failed_ = true; return;
-    case NGHTTP2_ERR_FLOODED: note_abuse(http2_abuse::frames); return;
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(http2_error::protocol_error); return;
-    default: return;
+    default:
+      // The others that are fatal are limits of nghttp2.
+      if (result < NGHTTP2_ERR_FATAL) note_abuse(http2_abuse::frames);
+      return;
   }
 }
 

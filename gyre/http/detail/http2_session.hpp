@@ -258,6 +258,7 @@ class http2_session {
   bool is_response(bool is_first) const noexcept;
   bool owes_response(std::uint32_t stream) const noexcept;
   http2_event::kind kind_of_response() const noexcept;
+  void pass_on(std::span<const std::byte> bytes);
   std::size_t max_part_of_head(std::size_t max_work) const noexcept;
   void begin_frame(std::span<const std::byte> header, steady_time time);
   http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;

@@ -722,6 +722,16 @@ TEST(Http2Session, AHeadIsReadInPartsOfTheWorkOfItsFields) {
   }
 }
 
+TEST(Http2Session, AContinuationThatComesByteByByteIsOneFrame) {
+  const std::string block = block_of(request_fields("GET", "/"));
+  const std::string bytes = frame(headers_frame, end_stream, 1, block.substr(0, 6)) +
+                            frame(continuation_frame, end_headers, 1, block.substr(6));
+  side server;
+  server.begin();
+  EXPECT_EQ(server.receive(bytes, 1),
+            "request 1 end :method=GET;:scheme=http;:authority=a;:path=/;\n");
+}
+
 TEST(Http2Session, AServerThatPushesIsRefused) {
   client_side client;
   client.request();
