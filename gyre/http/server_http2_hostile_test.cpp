@@ -336,7 +336,7 @@ TEST_F(Http2Hostile, FewHandlersOfAClientThatLeavesAreStoppedInATurn) {
       hostile.send(hundred_requests("POST", path, 0));
       turn_until_active(100);
       is_half_closed ? hostile.socket.end_sending() : hostile.socket.close();
-      EXPECT_LE(turn_until_active(0), 16u) << path << is_half_closed;
+      EXPECT_LE(turn_until_active(0), 4u) << path << is_half_closed;
     }
   }
 }

@@ -58,7 +58,7 @@ class turn_budget {
 
  private:
   static constexpr std::size_t max_work = 4 * share;
-  static constexpr std::size_t max_stops = 8;
+  static constexpr std::size_t max_stops = 2;
 
   bool await_next_turn() noexcept;
   void begin_turn() noexcept;
