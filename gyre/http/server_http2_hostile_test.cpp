@@ -105,6 +105,14 @@ class Http2Hostile : public http2_server_fixture {
     }
     return largest;
   }
+  /// Turns the loop until the first response has begun.
+  void turn_until_response(http2_client& client) {
+    while (client.frames.find("HEADERS 1 ") == std::string::npos && !client.socket.ended) {
+      virtual_time.loop.poll();
+      receive(client);
+    }
+  }
+  void attack_as_new_clients(std::size_t clients);
   /// Connects, and lets the connection become idle.
   http2_client& connect_idle() {
     clients_.emplace_back(on->local_endpoint());
@@ -286,18 +294,15 @@ TEST_F(Http2Hostile, OthersHaveTheirTurnBeforeABurstIsHandled) {
     http2_client& honest = connect_idle();
     hostile.send(burst + request_frame(1001, "GET", "/last"));
     honest.send(request_frame(1, "GET", "/medium"));
-    while (honest.frames.find("HEADERS 1 ") == std::string::npos && !honest.socket.ended) {
-      virtual_time.loop.poll();
-      receive(honest);
-    }
+    turn_until_response(honest);
     EXPECT_EQ(last_requests, 0);
     virtual_time.turn_until([this] { return last_requests == 1; });
     last_requests = 0;
   }
 }
 
-TEST_F(Http2Hostile, NewClientsShareTheWorkOfATurn) {
-  constexpr std::size_t clients = 20;
+// Sends ten requests, whose handlers wait, from each of several new clients.
+void Http2Hostile::attack_as_new_clients(std::size_t clients) {
   std::string requests;
   for (std::uint32_t stream = 1; stream < 20; stream += 2) {
     requests += request_frame(stream, "GET", "/slow");
@@ -305,7 +310,22 @@ TEST_F(Http2Hostile, NewClientsShareTheWorkOfATurn) {
   std::vector<const http2_client*> all;
   for (std::size_t i = 0; i < clients; ++i) all.push_back(&connect_idle());
   for (const http2_client* each : all) each->send(requests);
-  EXPECT_LE(turn_until_active(10 * clients), clients + 8);
+}
+
+TEST_F(Http2Hostile, NewClientsShareTheWorkOfATurn) {
+  constexpr std::size_t clients = 40;
+  attack_as_new_clients(clients);
+  EXPECT_LE(turn_until_active(10 * clients), 8u);
+}
+
+TEST_F(Http2Hostile, ANewClientDoesNotWaitForAllRequestsOfOthers) {
+  constexpr std::size_t clients = 40;
+  http2_client& honest = connect_idle();
+  attack_as_new_clients(clients);
+  turn_until_active(4);
+  honest.send(request_frame(1, "GET", "/none"));
+  turn_until_response(honest);
+  EXPECT_LT(on->metrics().active, 8 * clients);
 }
 
 // A stop is dear, since it throws through all frames of a handler.
@@ -316,7 +336,7 @@ TEST_F(Http2Hostile, FewHandlersOfAClientThatLeavesAreStoppedInATurn) {
       hostile.send(hundred_requests("POST", path, 0));
       turn_until_active(100);
       is_half_closed ? hostile.socket.end_sending() : hostile.socket.close();
-      EXPECT_LE(turn_until_active(0), 16u) << path << is_half_closed;
+      EXPECT_LE(turn_until_active(0), 4u) << path << is_half_closed;
     }
   }
 }

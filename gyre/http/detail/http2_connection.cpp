@@ -19,10 +19,8 @@ namespace {
 constexpr std::size_t first_work_in_a_row = std::size_t{16} << 10;
 constexpr std::size_t work_per_response = std::size_t{8} << 10;
 constexpr std::size_t max_work_in_a_row = std::size_t{1} << 20;
-// A connection is new until it may cause this much. All new ones of a loop share a limit.
+// A client is new until it may cause this much. All new ones of a loop share a limit.
 constexpr std::size_t work_of_known_client = std::size_t{64} << 10;
-// Each new client may cause this much in a turn, so that none waits for all others.
-constexpr std::size_t min_work_in_a_row = std::size_t{4} << 10;
 // After this many sent bytes other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
 // While the connections of the server hold much, less of each connection's output is buffered.
@@ -98,13 +96,9 @@ void http2_connection::on_message(io::input& input) {
   is_in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
   const std::size_t before = shard_.counts.requests.get();
-  const bool is_new = max_work_ < work_of_known_client;
-  std::size_t max_work = max_work_;
-  // The first bytes may be those that HTTP/1.1 has taken, which cannot wait.
-  if (std::exchange(has_begun_, true) && is_new) {
-    max_work =
-        std::min(max_work, std::max(shard_.budget->work_of_new_clients(), min_work_in_a_row));
-  }
+  const bool was_new = is_new();
+  const bool had_share = std::exchange(has_share_, false);
+  const std::size_t max_work = allowed_work(had_share);
   std::size_t work = 0;
   while (!input.empty() && !is_closing_) {
     // A client that does not take what it causes must wait, so that little of it is queued.
@@ -122,7 +116,9 @@ void http2_connection::on_message(io::input& input) {
     work += session_.take_work();
     if (!reads_on) break;
   }
-  if (is_new) shard_.budget->spend_work_of_new_clients(work);
+  // The share was spent when it began.
+  if (had_share) work -= std::min(work, turn_budget::share);
+  if (was_new) shard_.budget->spend_work_of_new_clients(work);
   if (is_closing_) input.consume_all();
   is_in_turn_ = false;
   if (!session_.awaits_rest_of_head()) {
@@ -135,13 +131,29 @@ void http2_connection::on_message(io::input& input) {
   flush();
 }
 
+bool http2_connection::is_new() const noexcept { return max_work_ < work_of_known_client; }
+
+// Returns the work of frames after which others have their turn.
+std::size_t http2_connection::allowed_work(bool has_share) noexcept {
+  // The first bytes may be those that HTTP/1.1 has taken, which cannot wait.
+  if (!std::exchange(has_begun_, true) || !is_new()) return max_work_;
+  return std::min(max_work_, has_share ? turn_budget::share : shard_.budget->work_of_new_clients());
+}
+
 // Lets the loop serve its other descriptors before the rest of the input. A task would not do: a
 // batch of tasks also runs those that its tasks post.
 void http2_connection::yield_turn() {
   tcp_.pause_reading();
-  if (!next_turn_.linked()) {
+  if (is_new()) {
+    shard_.budget->await_share(*this);
+  } else if (!next_turn_.linked()) {
     shard_.loop().start_timer(next_turn_, shard_.loop().deadline_after(duration::zero()));
   }
+}
+
+void http2_connection::begin_share() noexcept {
+  has_share_ = true;
+  tcp_.resume_reading();
 }
 
 void http2_connection::handle_events() {
@@ -375,7 +387,7 @@ void http2_connection::send_frames() {
     if (tcp_.pending_output() >= most_pending) {
       return note_unblocked_streams();  // update_memory() asks for a call
     }
-    if (std::exchange(has_paused_, false) && !next_turn_.linked()) tcp_.resume_reading();
+    if (std::exchange(has_paused_, false) && !waits_for_turn()) tcp_.resume_reading();
     if (sent >= max_sent_in_a_row) break;
     if (shard_.output_owner != nullptr) shard_.output_owner->flush_output();
     io::buffer& output = shard_.output;

@@ -13,6 +13,7 @@
 #include <gyre/http/detail/http2_session.hpp>
 #include <gyre/http/detail/http2_stream.hpp>
 #include <gyre/http/detail/server_core.hpp>
+#include <gyre/http/detail/turn_budget.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
@@ -32,6 +33,7 @@ namespace gyre::http::detail {
 /// Thread-safety: the loop's thread.
 class http2_connection final : public gyre::detail::slab_object,
                                public connection_protocol,
+                               private sharing_client,
                                private deadline_timer {
  public:
   http2_connection(net::tcp_connection& tcp, server_shard& shard,
@@ -103,6 +105,12 @@ class http2_connection final : public gyre::detail::slab_object,
     http2_connection& connection_;
   };
 
+  void begin_share() noexcept override;
+  std::size_t allowed_work(bool has_share) noexcept;
+  bool is_new() const noexcept;
+  bool waits_for_turn() const noexcept {
+    return sharing_client::is_linked() || next_turn_.linked();
+  }
   void yield_turn();
   void handle_events();
   void handle(const http2_event& event);
@@ -152,6 +160,7 @@ class http2_connection final : public gyre::detail::slab_object,
   http2_session session_;
   std::size_t max_work_;    // in a turn
   bool has_begun_ = false;  // whether bytes have come
+  bool has_share_ = false;  // whether the client may cause work of turn_budget::share
   turn_timer next_turn_;
   intrusive_list<http2_stream> streams_;  // the oldest first
   std::size_t stream_count_ = 0;

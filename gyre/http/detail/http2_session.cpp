@@ -36,6 +36,10 @@ constexpr std::size_t work_of_frame = 256;
 constexpr std::size_t data_per_work = 64;
 // The work of a field besides that of its text.
 constexpr std::size_t work_of_field = 128;
+// The work of a byte of a head whose fields nghttp2 decodes for its tables alone.
+constexpr std::size_t work_of_ignored_byte = 16;
+// At most this many bytes of a head are decoded before their work is known.
+constexpr std::size_t max_part_of_head = 1024;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -186,6 +190,7 @@ struct http2_session::callbacks {
     session.head_.clear();
     session.head_cost_ = 0;
     session.head_is_refused_ = false;
+    session.head_is_ignored_ = false;
     if (!session.is_client()) {
       session.last_stream_ = std::max(session.last_stream_, frame->hd.stream_id);
     }
@@ -205,10 +210,12 @@ struct http2_session::callbacks {
           session.head_.size() == session.limits_.field_count + pseudo_fields) {
         session.head_is_refused_ = true;
         if (session.head_cost_ > max_excess * max_cost) session.note_abuse(http2_abuse::fields);
-        return 0;
+      } else {
+        session.head_.add(text_of(name, name_size), text_of(value, value_size));
       }
-      session.head_.add(text_of(name, name_size), text_of(value, value_size));
-      return 0;
+      if (session.work_ <= session.work_of_pause_) return 0;
+      session.is_paused_ = true;
+      return static_cast<int>(NGHTTP2_ERR_PAUSE);
     });
   }
 
@@ -216,8 +223,15 @@ struct http2_session::callbacks {
   static int refuse_field(nghttp2_session* /*session*/, const nghttp2_frame* /*frame*/,
                           const std::uint8_t* /*name*/, std::size_t /*name_size*/,
                           const std::uint8_t* /*value*/, std::size_t /*value_size*/,
-                          std::uint8_t /*flags*/, void* /*user*/) noexcept {
+                          std::uint8_t /*flags*/, void* user) noexcept {
+    self(user).head_is_ignored_ = true;
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  }
+
+  static int note_invalid(nghttp2_session* /*session*/, const nghttp2_frame* /*frame*/,
+                          int /*error*/, void* user) noexcept {
+    self(user).head_is_ignored_ = true;
+    return 0;
   }
 
   static int note_frame(nghttp2_session* library, const nghttp2_frame* frame, void* user) noexcept {
@@ -378,6 +392,7 @@ struct http2_session::callbacks {
     nghttp2_session_callbacks_set_on_begin_headers_callback(table, begin_head);
     nghttp2_session_callbacks_set_on_header_callback(table, add_field);
     nghttp2_session_callbacks_set_on_invalid_header_callback(table, refuse_field);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(table, note_invalid);
     nghttp2_session_callbacks_set_on_frame_recv_callback(table, note_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table, note_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(table, note_close);
@@ -482,20 +497,30 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     size = std::min(missing, input.size());
     std::memcpy(frame_header_.data() + frame_header_size_, input.data(), size);
     frame_header_size_ += size;
-    if (frame_header_size_ == header_size) {
-      frame_header_size_ = 0;
-      begin_frame(frame_header_, time);
+    if (frame_header_size_ != header_size) {
+      input.consume(size);
+      return true;
+    }
+    frame_header_size_ = 0;
+    begin_frame(frame_header_, time);
+    if (size != header_size && abuse_ == http2_abuse::none) {
+      // nghttp2 counts each part of a header as a CONTINUATION frame.
+      input.consume(std::exchange(size, 0));
+      static_cast<void>(pass_on(frame_header_, max_work));
     }
   }
   if (abuse_ == http2_abuse::none) {
-    const std::size_t max_rest = frame_is_head_ ? max_part_of_head(max_work) : input.size();
+    const std::size_t max_rest = frame_is_head_ ? max_part_of_head : input.size();
     const std::size_t rest = std::min({rest_of_frame_, input.size() - size, max_rest});
-    rest_of_frame_ -= rest;
-    const std::span<const std::byte> piece = input.take(size + rest);
+    const std::span<const std::byte> piece = input.bytes().first(size + rest);
     if (dependency_bytes_ != 0) read_dependency(piece.subspan(size));
-    check(static_cast<int>(std::min<ssize_t>(
-        0, nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(piece.data()),
-                                    piece.size()))));
+    const std::size_t read = pass_on(piece, max_work);
+    rest_of_frame_ -= read - size;
+    input.consume(read);
+    // nghttp2 has yet to notice the end of the frame after its last field.
+    if (is_paused_ && rest_of_frame_ == 0)
+      static_cast<void>(pass_on(piece.subspan(read), max_work));
+    if (frame_is_head_ && head_is_ignored_) work_ += (read - size) * work_of_ignored_byte;
   }
   if (abuse_ != http2_abuse::none) {
     input.consume_all();
@@ -505,11 +530,15 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
   return true;
 }
 
-// A byte of a head may stand for a field that is as long as the table of HPACK, which nghttp2 does
-// not let the peer enlarge.
-std::size_t http2_session::max_part_of_head(std::size_t max_work) const noexcept {
-  const std::size_t table = nghttp2_session_get_hd_inflate_dynamic_table_size(session_);
-  return max_work / (table + work_of_field) + 1;
+// Passes bytes to nghttp2, up to the field whose work is the last that `max_work` allows. Returns
+// how many it has read.
+std::size_t http2_session::pass_on(std::span<const std::byte> bytes, std::size_t max_work) {
+  is_paused_ = false;
+  work_of_pause_ = work_ + std::min(max_work, unlimited_work - work_);
+  const ssize_t result = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  check(static_cast<int>(std::min<ssize_t>(0, result)));
+  return is_paused_ && result >= 0 ? static_cast<std::size_t>(result) : bytes.size();
 }
 
 // Returns the error of a frame on a stream of which nghttp2 knows no more, if it is one.
@@ -551,6 +580,8 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   if (type == NGHTTP2_HEADERS && frame_stream_ % 2 == 1) history_.begin(frame_stream_);
   dependency_bytes_ = type == NGHTTP2_PRIORITY && rest_of_frame_ == 5 ? 4 : 0;
   frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
+  // Until nghttp2 begins the head of the stream.
+  if (type == NGHTTP2_HEADERS) head_is_ignored_ = true;
   if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
   const bool concerns_stream = type == NGHTTP2_HEADERS || type == NGHTTP2_RST_STREAM;
   if (type == NGHTTP2_DATA && rest_of_frame_ != 0) {
@@ -611,15 +642,17 @@ void http2_session::note_abuse(http2_abuse kind) noexcept {
 
 void http2_session::end_abuse() { fail(http2_error::enhance_your_calm); }
 
-// Handles the result of a function of nghttp2. Other errors than those below concern streams that
-// are gone, whose frames nobody needs.
+// Handles the result of a function of nghttp2. Errors that are not fatal concern streams that are
+// gone, whose frames nobody needs.
 void http2_session::check(int result) {
   switch (result) {
     case NGHTTP2_ERR_NOMEM:
     case NGHTTP2_ERR_CALLBACK_FAILURE: has_failed_ = true; return;
-    case NGHTTP2_ERR_FLOODED: note_abuse(http2_abuse::frames); return;
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(http2_error::protocol_error); return;
-    default: return;
+    default:
+      // The others that are fatal are limits of nghttp2.
+      if (result < NGHTTP2_ERR_FATAL) note_abuse(http2_abuse::frames);
+      return;
   }
 }
 

@@ -258,7 +258,7 @@ class http2_session {
   bool is_response(bool is_first) const noexcept;
   bool owes_response(std::uint32_t stream) const noexcept;
   http2_event::kind kind_of_response() const noexcept;
-  std::size_t max_part_of_head(std::size_t max_work) const noexcept;
+  [[nodiscard]] std::size_t pass_on(std::span<const std::byte> bytes, std::size_t max_work);
   void begin_frame(std::span<const std::byte> header, steady_time time);
   http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;
   void read_dependency(std::span<const std::byte> payload);
@@ -281,6 +281,7 @@ class http2_session {
   header_block head_;
   std::size_t head_cost_ = 0;
   std::size_t work_ = 0;
+  std::size_t work_of_pause_ = unlimited_work;  // above which no more fields are decoded
   std::vector<http2_event> events_;
   std::size_t next_event_ = 0;
   std::vector<std::int32_t> ended_early_;  // responded to before the request's end
@@ -310,7 +311,9 @@ class http2_session {
   bool block_is_open_ = false;  // a CONTINUATION frame must follow
   bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION
   bool head_is_refused_ = false;
-  bool is_of_peer_ = true;  // whether memory that is allocated now is of the peer
+  bool head_is_ignored_ = false;  // whether nghttp2 decodes the head and passes on no fields
+  bool is_paused_ = false;        // whether a field has exceeded work_of_pause_
+  bool is_of_peer_ = true;        // whether memory that is allocated now is of the peer
   bool has_acknowledged_ = false;
   bool has_settings_ = false;
   bool has_failed_ = false;      // nghttp2 cannot continue, because memory is missing

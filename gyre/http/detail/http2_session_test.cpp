@@ -69,13 +69,14 @@ struct side {
   side(const http2_client_options& options, const head_limits& fields) : session(options, fields) {}
 
   /// Passes bytes on, at most `piece` at a time, and returns the events.
-  std::string receive(std::string_view bytes, std::size_t piece = 1'000'000) {
+  std::string receive(std::string_view bytes, std::size_t piece = 1'000'000,
+                      std::size_t max_work = http2_session::unlimited_work) {
     std::string text;
     while (!bytes.empty()) {
       gyre::io::input input(bytes.substr(0, piece));
       bytes.remove_prefix(std::min(piece, bytes.size()));
       while (!input.empty()) {
-        session.receive(input, time);
+        session.receive(input, time, max_work);
         text += events();
       }
     }
@@ -719,6 +720,77 @@ TEST(Http2Session, AHeadIsReadInPartsOfTheWorkOfItsFields) {
       all += work;
     }
     EXPECT_GT(all, 4 * max_work);
+  }
+}
+
+TEST(Http2Session, AContinuationThatComesByteByByteIsOneFrame) {
+  const std::string block = block_of(request_fields("GET", "/"));
+  const std::string bytes = frame(headers_frame, end_stream, 1, block.substr(0, 6)) +
+                            frame(continuation_frame, end_headers, 1, block.substr(6));
+  side server;
+  server.begin();
+  EXPECT_EQ(server.receive(bytes, 1),
+            "request 1 end :method=GET;:scheme=http;:authority=a;:path=/;\n");
+}
+
+TEST(Http2Session, AnOrdinaryHeadIsReadAtOnce) {
+  side server;
+  server.begin();
+  const std::string bytes = frame(headers_frame, end_stream | end_headers, 1,
+                                  block_of(request_fields("GET", "/a/rather/long/path")));
+  gyre::io::input input(bytes);
+  server.session.receive(input, server.time, 4096);
+  EXPECT_TRUE(input.empty());
+  EXPECT_EQ(server.events().substr(0, 13), "request 1 end");
+}
+
+// Where nghttp2 stops, after the field that exceeds the work, whatever comes next.
+TEST(Http2Session, AHeadThatIsReadFieldByFieldIsWhole) {
+  const std::string block = block_of(request_fields("GET", "/"));
+  constexpr std::uint8_t is_padded = 8;
+  const std::string padded = '\7' + block + std::string(7, '\0');
+  const std::string trailers = literal("x-checksum", "1") + literal("x-last", "2");
+  const std::string bytes = frame(headers_frame, end_stream | end_headers, 1, block) +
+                            frame(headers_frame, end_stream | end_headers | is_padded, 3, padded) +
+                            frame(headers_frame, end_stream, 5, block.substr(0, 6)) +
+                            frame(continuation_frame, 0, 5, block.substr(6)) +
+                            frame(continuation_frame, end_headers, 5) +
+                            frame(headers_frame, end_headers, 7, block) +
+                            frame(headers_frame, end_stream | end_headers, 7, trailers);
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{10}, bytes.size()}) {
+    side whole;
+    whole.begin();
+    const std::string expected = whole.receive(bytes);
+    side server;
+    server.begin();
+    const std::string events = server.receive(bytes, piece, 1);
+    EXPECT_FALSE(server.session.is_over());
+    EXPECT_EQ(server.send(), whole.send());
+    EXPECT_EQ(events, expected) << piece;
+    EXPECT_EQ(std::ranges::count(events, '\n'), 5) << piece;
+  }
+}
+
+TEST(Http2Session, FieldsThatAreDecodedInVainAreWork) {
+  constexpr std::size_t max_work = 8192;
+  side server;
+  server.begin();
+  const std::string block = block_of(request_fields("GET", "/"));
+  for (const std::string_view malformed : {"A", ":path"}) {
+    static_cast<void>(server.session.take_work());
+    const std::string bytes =
+        frame(headers_frame, end_stream | end_headers, malformed == "A" ? 1 : 3,
+              block + literal(malformed, "b") + std::string(4000, '\xa0'));
+    gyre::io::input input(bytes);
+    std::size_t all = 0;
+    while (!input.empty()) {
+      server.session.receive(input, server.time, max_work);
+      server.events();
+      const std::size_t work = server.session.take_work();
+      EXPECT_LT(work, 4 * max_work);
+      all += work;
+    }
+    EXPECT_GT(all, 6 * max_work);
   }
 }
 

@@ -15,6 +15,12 @@ void turn_budget::spend_work_of_new_clients(std::size_t work) noexcept {
   if (await_next_turn()) work_ += work;
 }
 
+void turn_budget::await_share(sharing_client& client) noexcept {
+  if (client.is_linked()) return;
+  clients_.push_back(client);
+  await_next_turn();
+}
+
 void turn_budget::stop(exchange& running) noexcept {
   if (running.is_linked()) return;
   if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(running);
@@ -32,20 +38,25 @@ bool turn_budget::await_next_turn() noexcept {
     });
     awaits_turn_ = true;
   } catch (...) {
-    work_ = stops_ = 0;
-    while (exchange* const next = waiting_.pop_front()) next->stop_handler();
+    stop_waiting();
   }
   return awaits_turn_;
+}
+
+void turn_budget::stop_waiting() noexcept {
+  work_ = stops_ = 0;
+  while (exchange* const next = waiting_.pop_front()) next->stop_handler();
+  while (sharing_client* const next = clients_.pop_front()) next->begin_share();
 }
 
 void turn_budget::begin_turn() noexcept {
   awaits_turn_ = false;
   work_ = stops_ = 0;
-  while (stops_ < max_stops && !waiting_.empty()) {
-    ++stops_;
-    waiting_.pop_front()->stop_handler();
+  for (; stops_ < max_stops && !waiting_.empty(); ++stops_) waiting_.pop_front()->stop_handler();
+  for (; work_ < max_work && !clients_.empty(); work_ += share) {
+    clients_.pop_front()->begin_share();
   }
-  if (stops_ != 0) await_next_turn();
+  if (stops_ != 0 || work_ != 0) await_next_turn();
 }
 
 }  // namespace gyre::http::detail
