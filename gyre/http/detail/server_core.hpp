@@ -215,7 +215,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   std::vector<std::unique_ptr<server_shard>> shards;
   std::optional<net::tcp_server> tcp;                 // reset by disconnect()
   gyre::detail::atomic<std::size_t> http2_memory{0};  // bytes that connections of HTTP/2 hold
-  bool started = false;
+  bool is_started = false;
 
  private:
   class activity;

@@ -15,11 +15,11 @@ void turn_budget::spend_work_of_new_clients(std::size_t work) noexcept {
   if (await_next_turn()) work_ += work;
 }
 
-void turn_budget::stop(exchange& running) noexcept {
-  if (running.is_linked()) return;
-  if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(running);
+void turn_budget::stop(exchange& target) noexcept {
+  if (target.is_linked()) return;
+  if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(target);
   if (await_next_turn()) ++stops_;
-  running.stop_handler();
+  target.stop_handler();
 }
 
 // Returns false if there is no memory for a callable; then there are no limits.

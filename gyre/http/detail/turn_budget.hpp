@@ -32,7 +32,7 @@ class turn_budget {
   void spend_work_of_new_clients(std::size_t work) noexcept;
   /// Calls exchange::stop_handler(), now or in a later turn, in the order of these calls. A stop
   /// throws through all frames of a handler, and a client that leaves may cause a hundred.
-  void stop(exchange& running) noexcept;
+  void stop(exchange& target) noexcept;
 
  private:
   static constexpr std::size_t max_work = std::size_t{16} << 10;

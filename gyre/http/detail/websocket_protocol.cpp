@@ -408,7 +408,7 @@ void websocket_protocol::end(std::error_code reason, std::exception_ptr failure)
   tcp_.close(limit, duration::max());
 }
 
-// Tells the program and the server of the end.
+// Reports the end of the WebSocket to the program and to the server.
 void websocket_protocol::conclude(std::error_code reason, std::exception_ptr failure,
                                   bool has_left) noexcept {
   if (broadcasts_ != nullptr) (*broadcasts_)->end();
