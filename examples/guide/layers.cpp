@@ -43,8 +43,8 @@ class checked_frames final : public gyre::net::layer {
     }
     consume(header_size);
     left_ = size;
-    peer_ended_ = size == 0;
-    return peer_ended_ ? status::ended : status::done;
+    has_peer_ended_ = size == 0;
+    return has_peer_ended_ ? status::ended : status::done;
   }
   status read(std::span<std::byte> room, std::size_t& count) override {
     count = 0;

@@ -47,10 +47,10 @@ nanoseconds histogram::quantile(double q) const noexcept {
   // later.
   const double rank =
       std::max(std::ceil(static_cast<double>(total) * std::clamp(q, 0.0, 1.0)), 1.0);
-  std::uint64_t seen = 0;
+  std::uint64_t passed_values = 0;
   for (std::size_t i = 0; i < buckets; ++i) {
-    seen += counts_[i].get();
-    if (static_cast<double>(seen) >= rank && rank < static_cast<double>(total)) {
+    passed_values += counts_[i].get();
+    if (static_cast<double>(passed_values) >= rank && rank < static_cast<double>(total)) {
       return std::min(nanoseconds{middle_of(i)}, max());
     }
   }

@@ -129,9 +129,9 @@ class intrusive_list {
   constexpr T* pop_back() noexcept { return empty() ? nullptr : &unlinked(*head_.previous_); }
   /// Takes out the element at `position` and returns the position after it.
   constexpr iterator erase(iterator position) noexcept {
-    iterator after{position.node_->next_};
+    iterator next_position{position.node_->next_};
     position.node_->unlink();
-    return after;
+    return next_position;
   }
   /// Appends all elements of `other`, which is left empty.
   constexpr void splice_back(intrusive_list& other) noexcept {

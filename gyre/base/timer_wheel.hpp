@@ -83,23 +83,23 @@ class timer_wheel {
   /// Unlinks `timer`, which then does not fire. Returns whether it was linked. O(1).
   bool cancel(timer_node& timer) noexcept;
   /// Sets the time to `now`, if that is later, and fires expired timers, at most `limit`: unlinks
-  /// each and calls `expired(timer_node&)`. Returns how many have fired.
+  /// each and calls `on_expired(timer_node&)`. Returns how many have fired.
   ///
   /// No timer fires before its deadline. Each fires in the first advance whose `now` has reached
   /// the end of its deadline's tick, at most 1.023 µs late. Timers fire in the order of their
   /// deadlines, equal ones in the order of their starts. Only a timer that was started after its
   /// deadline may fire after timers with later deadlines, which had been kept waiting by `limit`.
   ///
-  /// A call of `expired` may start and cancel any timer, destroy those that are not linked (so its
-  /// own), advance the wheel again, and throw; the remaining timers then wait for the next advance.
-  /// A timer that a call starts does not fire before another advance begins, which may be one
-  /// within the call.
+  /// A call of `on_expired` may start and cancel any timer, destroy those that are not linked (so
+  /// its own), advance the wheel again, and throw; the remaining timers then wait for the next
+  /// advance. A timer that a call starts does not fire before another advance begins, which may be
+  /// one within the call.
   ///
   /// O(1) for each timer, spread over at most seven moves in its life, and O(log n) to sort n
   /// timers of one tick. All timers of a slot move at once, which takes some tens of nanoseconds
   /// for each if they exceed the cache.
   template <class Expired>
-  std::size_t advance(steady_time now, std::size_t limit, Expired&& expired);
+  std::size_t advance(steady_time now, std::size_t limit, Expired&& on_expired);
   /// Returns the time for the next advance(); nullopt if no timer is linked. The time is never
   /// later than the end of the earliest deadline's tick, and exactly that if at most eight timers
   /// share its slot; otherwise it may be earlier, because the wheel must turn first. Not after the
@@ -189,9 +189,9 @@ std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& o
   quiet_until_ = 0;
   admit_late();
   seen_ = std::max(seen_, ticks_ended_by(now));
-  std::size_t fired = 0;
-  for (; fired < limit && turn(); ++fired) on_expired(take_due());
-  return fired;
+  std::size_t fired_count = 0;
+  for (; fired_count < limit && turn(); ++fired_count) on_expired(take_due());
+  return fired_count;
 }
 
 }  // namespace gyre::detail

@@ -254,8 +254,8 @@ void event_loop::record_wakeup() noexcept {
 
 // Timers and descriptors are served only between batches, so a batch that took too long halves the
 // size of the next batch. A full batch that took no longer than batch_time doubles it.
-void event_loop::adapt_batch(duration elapsed) noexcept {
-  if (elapsed > options_.batch_time) {
+void event_loop::adapt_batch(duration run_time) noexcept {
+  if (run_time > options_.batch_time) {
     batch_size_ = std::max<std::size_t>(batch_.ran() / 2, 1);
   } else if (batch_.full()) {
     batch_size_ = std::min(batch_size_ * 2, options_.batch);
@@ -321,14 +321,14 @@ std::size_t event_loop::run_io() {
 
 // Records the phase, which lasted until the end of its last callback.
 void event_loop::record_io(const trace::detail::function_sequence& callbacks,
-                           std::size_t completed) noexcept {
+                           std::size_t completions) noexcept {
   const std::uint64_t length = callbacks.last() - callbacks.first();
   if (length < trace::detail::min_function_length()) return;
   recorder_->push({.begin = callbacks.first(),
                    .length = length,
                    .kind = trace::detail::event_kind::io,
                    .object = 0,
-                   .value = completed});
+                   .value = completions});
 }
 
 // The list does not grow here, because defer() posts while the loop serves no I/O.
@@ -361,7 +361,7 @@ std::size_t event_loop::run_deferred() {
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   const steady_time due_until = io_polled_at_ ? *io_polled_at_ : now();
-  std::size_t fired = 0;
+  std::size_t fired_count = 0;
   // The clock of the records is read only if a timer fires.
   std::optional<trace::detail::function_sequence> timers;
   const bool records_each = measured_timers_.records_each();
@@ -376,7 +376,7 @@ std::size_t event_loop::run_timers() {
       lateness = std::max(lateness, late_by);
     }
     auto& operation = static_cast<timer_operation&>(timer);
-    if (++fired == 1) {
+    if (++fired_count == 1) {
       timers.emplace(recorder_, trace::detail::event_kind::timer,
                      trace::detail::event_kind::timer_coroutine);
     }
@@ -387,25 +387,26 @@ std::size_t event_loop::run_timers() {
   };
   run_and_count([&] { timers_.advance(due_until, options_.batch, fire); },
                 [&] {
-                  timers_fired_.add(fired);
+                  timers_fired_.add(fired_count);
                   timers_pending_.set(timers_.size());
-                  if (recorder_ != nullptr && fired > 0)
-                    record_timers(timers->first(), lateness, fired);
+                  if (recorder_ != nullptr && fired_count > 0)
+                    record_timers(timers->first(), lateness, fired_count);
                 });
-  return fired;
+  return fired_count;
 }
 
 // Records the phase, unless its timers were recorded, and lateness that somebody may notice.
-void event_loop::record_timers(std::uint64_t begin, duration lateness, std::size_t fired) noexcept {
+void event_loop::record_timers(std::uint64_t begin, duration lateness,
+                               std::size_t timer_count) noexcept {
   const std::uint64_t time = detail::read_ticks();
   const bool were_measured = measured_timers_.records_each();
-  measured_timers_.end_batch(time - begin, fired);
+  measured_timers_.end_batch(time - begin, timer_count);
   if (!were_measured && time - begin >= trace::detail::min_function_length()) {
     recorder_->push({.begin = begin,
                      .length = time - begin,
                      .kind = trace::detail::event_kind::timers,
                      .object = 0,
-                     .value = fired});
+                     .value = timer_count});
   }
   if (lateness < notable_lateness) [[likely]]
     return;
@@ -414,7 +415,7 @@ void event_loop::record_timers(std::uint64_t begin, duration lateness, std::size
                    .length = length,
                    .kind = trace::detail::event_kind::late_timers,
                    .object = 0,
-                   .value = fired});
+                   .value = timer_count});
 }
 
 // Runs `work`, then `count_tasks`, even after an exception of `work`. on_exception gets that

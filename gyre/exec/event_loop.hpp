@@ -156,8 +156,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// returns now(). Meant for deadlines of many short operations, where reading the clock would
   /// cost as much as the rest. Called on the loop's thread.
   steady_time recent_time() const noexcept {
-    const steady_time looked = io_slice_.last_look();
-    return looked != steady_time::min() ? looked : now();
+    const steady_time check_time = io_slice_.last_check();
+    return check_time != steady_time::min() ? check_time : now();
   }
 
   /// executor: runs_only_here() is in_loop_thread(). running_here() is in_loop_thread(), but false
@@ -290,18 +290,19 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void sleep_until(steady_time deadline);
   std::size_t run_io();
   void record_batch(std::uint64_t begin) noexcept;
-  void record_io(const trace::detail::function_sequence& callbacks, std::size_t completed) noexcept;
-  void record_timers(std::uint64_t begin, duration lateness, std::size_t fired) noexcept;
+  void record_io(const trace::detail::function_sequence& callbacks,
+                 std::size_t completions) noexcept;
+  void record_timers(std::uint64_t begin, duration lateness, std::size_t timer_count) noexcept;
   std::size_t run_deferred();
   std::size_t run_timers();
   bool has_tasks() noexcept { return !chain_.empty() || inbox_ready() || !overflow_.empty(); }
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
   void record_wakeup() noexcept;
-  void adapt_batch(duration elapsed) noexcept;
+  void adapt_batch(duration run_time) noexcept;
   void release_slot() noexcept { slots_in_use_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
-  void run_and_count(Work&& work, Count&& count);
+  void run_and_count(Work&& work, Count&& count_tasks);
   [[gnu::noinline]] void wake_unless_awake() noexcept;
   [[nodiscard]] bool claim_wake_up() noexcept;
   [[gnu::cold]] void wake_poller() noexcept;

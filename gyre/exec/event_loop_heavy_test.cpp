@@ -132,7 +132,7 @@ TEST(EventLoopHeavy, AStopEndsTheWaitForATurn) {
   gyre::loop loop({.heavy_time = 0ns});
   std::string order;
   gyre::inplace_stop_source stop;
-  // The operation in front asks the coroutine behind it to stop.
+  // The first operation asks the coroutine after it to stop.
   heavy stopping([&] { stop.request_stop(); });
   const auto waits = [&]() -> gyre::task<> {
     loop.defer_heavy(stopping);

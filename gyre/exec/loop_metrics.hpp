@@ -10,8 +10,8 @@
 
 namespace gyre {
 
-/// Counters of a loop since its construction. Those of pending tasks and timers, and that of
-/// descriptors, are current values.
+/// Counters of a loop since its construction; the numbers of pending tasks, of timers and of
+/// descriptors are current values.
 struct loop_metrics {
   /// The poller's name, "epoll" or "uring"; "several" in a sum over different pollers.
   const char* io = "";

@@ -141,7 +141,7 @@ class poller {
     if (slice_ == nullptr) return false;
     if (!slice_->count_completion()) [[likely]]
       return slice_->is_over();
-    return slice_->look(now());
+    return slice_->check_time(now());
   }
 
  private:

@@ -45,19 +45,19 @@ std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
 // The coroutine must not be left in the queue of a loop that does not run, so a loop that is
 // stopped, or throws, continues to run until the coroutine has ended.
 void waiting_loop::run_until_done() {
-  bool stopped = false;
+  bool was_stopped = false;
   std::exception_ptr error;
   while (!is_done_) {
     try {
       if (loop_.run_once() || is_done_) continue;
-      stopped = true;
+      was_stopped = true;
       loop_.restart();
     } catch (...) {
       if (!error) error = std::current_exception();
     }
     stop_.request_stop();
   }
-  if (stopped) loop_.stop();
+  if (was_stopped) loop_.stop();
   if (error) std::rethrow_exception(std::move(error));
 }
 

@@ -161,7 +161,7 @@ TEST_F(Timer, EqualDeadlinesFireInTheOrderOfTheirStarts) {
   timer second(loop_, [&] { fired.push_back(2); });
   second.start_at(start_ + 1s);
   first.start_at(start_ + 1s);
-  second.start_at(start_ + 1s);  // anew: now after the first
+  second.start_at(start_ + 1s);  // again: now after the first
   loop_.run_for(2s);
   EXPECT_THAT(fired, ElementsAre(1, 2));
 }

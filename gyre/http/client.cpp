@@ -18,11 +18,11 @@ namespace gyre::http {
 namespace detail {
 namespace {
 
-std::error_code code_of(const std::exception_ptr& error, bool closed) try {
+std::error_code code_of(const std::exception_ptr& error, bool is_closed) try {
   std::rethrow_exception(error);
 } catch (const std::system_error& failure) {
-  const bool stopped = failure.code() == std::make_error_code(std::errc::operation_canceled);
-  return closed && stopped ? make_error_code(io::errc::closed) : failure.code();
+  const bool was_stopped = failure.code() == std::make_error_code(std::errc::operation_canceled);
+  return is_closed && was_stopped ? make_error_code(io::errc::closed) : failure.code();
 } catch (const std::bad_alloc&) {
   return std::make_error_code(std::errc::not_enough_memory);
 } catch (...) {
@@ -67,8 +67,8 @@ client::client(event_loop& loop, client_options options)
     : core_(std::make_shared<detail::client_core>(loop, std::move(options))) {}
 client::client(client&& other) noexcept = default;
 client& client::operator=(client&& other) noexcept {
-  client replaced(std::move(other));
-  std::swap(core_, replaced.core_);
+  client replacement(std::move(other));
+  std::swap(core_, replacement.core_);
   return *this;
 }
 client::~client() {

@@ -139,8 +139,8 @@ struct client_options {
   /// Makes each new connection, to the server or proxy whose host and port it gets, in place of
   /// net::connect(): for a proxy protocol of the program's own, such as SOCKS, and for tests (see
   /// testing::http_client). Called on the loop, also while earlier connections are being made. TLS
-  /// and the time limits apply as usual; `connecting` does not. What the function refers to must
-  /// outlive the client and its requests.
+  /// and the time limits apply as usual; `connecting` does not. Objects to which the function
+  /// refers must outlive the client and its requests.
   std::function<task<net::tcp_stream>(net::host_port)> connector = {};
 };
 

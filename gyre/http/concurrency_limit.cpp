@@ -34,8 +34,8 @@ struct concurrency_limit::state {
 // A slot is the right of one request to run.
 class concurrency_limit::slot {
  public:
-  slot(std::shared_ptr<state> shared, semaphore_permit permit) noexcept
-      : shared_(std::move(shared)), permit_(std::move(permit)) {
+  slot(std::shared_ptr<state> owner, semaphore_permit permit) noexcept
+      : shared_(std::move(owner)), permit_(std::move(permit)) {
     shared_->admitted.fetch_add(1, std::memory_order_relaxed);
     shared_->running.fetch_add(1, std::memory_order_relaxed);
   }
@@ -53,9 +53,8 @@ class concurrency_limit::slot {
 // A waiting_place is the place of a request in the queue, unless the queue was full.
 class concurrency_limit::waiting_place {
  public:
-  explicit waiting_place(state& shared) noexcept : shared_(shared) {
-    is_granted_ =
-        shared.waiting.fetch_add(1, std::memory_order_relaxed) < shared.options.max_waiting;
+  explicit waiting_place(state& owner) noexcept : shared_(owner) {
+    is_granted_ = owner.waiting.fetch_add(1, std::memory_order_relaxed) < owner.options.max_waiting;
   }
   waiting_place& operator=(waiting_place&&) = delete;
   ~waiting_place() { shared_.waiting.fetch_sub(1, std::memory_order_relaxed); }
@@ -83,28 +82,29 @@ task<response> concurrency_limit::operator()(request& request, next_handler next
   return run(state_, request, std::move(next));
 }
 
-task<response> concurrency_limit::run(std::shared_ptr<state> shared, request& request,
+task<response> concurrency_limit::run(std::shared_ptr<state> limit_state, request& request,
                                       next_handler next) {
   std::optional<semaphore_permit> permit;
-  if (shared->permits.try_acquire()) {
-    permit.emplace(shared->permits, 1);
-  } else if (const waiting_place place(*shared); !place.is_granted()) {
-    shared->refused.fetch_add(1, std::memory_order_relaxed);
+  if (limit_state->permits.try_acquire()) {
+    permit.emplace(limit_state->permits, 1);
+  } else if (const waiting_place place(*limit_state); !place.is_granted()) {
+    limit_state->refused.fetch_add(1, std::memory_order_relaxed);
   } else {
-    auto waiting = as_expected(with_timeout(shared->permits.permit(), shared->options.max_wait));
+    auto waiting =
+        as_expected(with_timeout(limit_state->permits.permit(), limit_state->options.max_wait));
     auto acquired = co_await std::move(waiting);
     if (acquired) {
       permit = std::move(*acquired);
     } else {
-      shared->expired.fetch_add(1, std::memory_order_relaxed);
+      limit_state->expired.fetch_add(1, std::memory_order_relaxed);
     }
   }
   if (!permit) {
     task<response> refusing =
-        detail::retry_later(status::service_unavailable, shared->options.retry_after);
+        detail::retry_later(status::service_unavailable, limit_state->options.retry_after);
     co_return co_await std::move(refusing);
   }
-  slot running(shared, *std::move(permit));
+  slot running(limit_state, *std::move(permit));
   task<response> rest = next(request);
   response result = co_await std::move(rest);
   if (detail::body_access::is_stream(result)) {

@@ -78,7 +78,8 @@ class concurrency_limit {
   class slot;
   class waiting_place;
 
-  static task<response> run(std::shared_ptr<state> shared, request& request, next_handler next);
+  static task<response> run(std::shared_ptr<state> limit_state, request& request,
+                            next_handler next);
 
   std::shared_ptr<state> state_;
 };

@@ -58,7 +58,7 @@ std::optional<content_coding> content_coding_of(std::string_view name) noexcept 
 }
 
 std::optional<content_coding> negotiate_coding(std::string_view accept_encoding,
-                                               std::span<const content_coding> offered) noexcept {
+                                               std::span<const content_coding> codings) noexcept {
   preferences client;
   if (!read(accept_encoding, client)) return content_coding::identity;
   // Qualities of listed codings are doubled: weight 1, for identity when it is not listed, is then
@@ -67,7 +67,7 @@ std::optional<content_coding> negotiate_coding(std::string_view accept_encoding,
   unsigned best_weight = client.others == 0U ? 0 : 1;
   if (listed_identity) best_weight = *listed_identity * 2;
   content_coding best = content_coding::identity;
-  for (const content_coding each : offered) {
+  for (const content_coding each : codings) {
     if (each == content_coding::identity) continue;
     const auto& listed = client.listed[static_cast<std::size_t>(each)];
     const unsigned weight = listed.value_or(client.others.value_or(0)) * 2;

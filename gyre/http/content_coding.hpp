@@ -50,6 +50,6 @@ inline constexpr std::array<content_coding, 3> all_codings{content_coding::br, c
 /// Complexity: linear; allocates nothing.
 [[nodiscard]] std::optional<content_coding> negotiate_coding(
     std::string_view accept_encoding,
-    std::span<const content_coding> offered = all_codings) noexcept;
+    std::span<const content_coding> codings = all_codings) noexcept;
 
 }  // namespace gyre::http

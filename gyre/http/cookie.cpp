@@ -18,11 +18,11 @@ void cookies::iterator::advance() noexcept {
     pair_.value = text;
     if (!detail::is_token(pair_.name) || !detail::is_cookie_value(text)) continue;
     ++read_;
-    at_end_ = false;
+    is_at_end_ = false;
     return;
   }
   rest_ = {};
-  at_end_ = true;
+  is_at_end_ = true;
 }
 
 std::optional<std::string_view> cookies::get(std::string_view name) const noexcept {

@@ -52,12 +52,12 @@ class cookies {
       return *this;
     }
     iterator operator++(int) noexcept {
-      const iterator before = *this;
+      const iterator old_position = *this;
       advance();
-      return before;
+      return old_position;
     }
     friend bool operator==(const iterator& left, const iterator& right) noexcept {
-      return left.at_end_ == right.at_end_ && left.rest_.size() == right.rest_.size();
+      return left.is_at_end_ == right.is_at_end_ && left.rest_.size() == right.rest_.size();
     }
 
    private:
@@ -68,7 +68,7 @@ class cookies {
     std::string_view rest_;
     cookie_pair pair_ = {};
     std::size_t read_ = 0;
-    bool at_end_ = true;
+    bool is_at_end_ = true;
   };
 
   explicit cookies(std::string_view header) noexcept : header_(header) {}

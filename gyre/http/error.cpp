@@ -60,13 +60,13 @@ constexpr std::array<entry, 33> entries{{
 }};
 
 const entry* find(errc code) noexcept {
-  const auto* const found = std::ranges::find(entries, code, &entry::code);
-  return found == entries.end() ? nullptr : found;
+  const auto* const match = std::ranges::find(entries, code, &entry::code);
+  return match == entries.end() ? nullptr : match;
 }
 
 const char* message_of(errc code) noexcept {
-  const entry* const found = find(code);
-  return found != nullptr ? found->message : "unknown error";
+  const entry* const match = find(code);
+  return match != nullptr ? match->message : "unknown error";
 }
 
 std::errc condition_of(errc code) noexcept {
@@ -85,8 +85,8 @@ std::error_code make_error_code(errc code) noexcept {
 }
 
 std::uint16_t status_code_of(errc code) noexcept {
-  const entry* const found = find(code);
-  return found != nullptr ? found->status : std::uint16_t{400};
+  const entry* const match = find(code);
+  return match != nullptr ? match->status : std::uint16_t{400};
 }
 
 }  // namespace gyre::http

@@ -109,9 +109,9 @@ class fields::iterator {
     return *this;
   }
   iterator operator++(int) noexcept {
-    const iterator before = *this;
+    const iterator old_position = *this;
     read_next();
-    return before;
+    return old_position;
   }
   friend bool operator==(const iterator& left, const iterator& right) noexcept {
     return left.current_.name.data() == right.current_.name.data();

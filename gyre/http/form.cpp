@@ -17,9 +17,9 @@ std::expected<form, std::error_code> form::parse(std::string_view text, query_li
 }
 
 std::optional<std::string_view> form::get(std::string_view name) const noexcept {
-  const auto found = std::ranges::find(fields_, name, &form_field::name);
-  if (found == fields_.end()) return std::nullopt;
-  return found->value;
+  const auto match = std::ranges::find(fields_, name, &form_field::name);
+  if (match == fields_.end()) return std::nullopt;
+  return match->value;
 }
 
 std::vector<std::string_view> form::get_all(std::string_view name) const {

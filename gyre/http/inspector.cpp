@@ -95,11 +95,11 @@ std::string tasks_as_text(const std::vector<live_task>& tasks) {
   return std::move(text).str();
 }
 
-std::string connections_as_json(const listed_connections& listed) {
+std::string connections_as_json(const listed_connections& listing) {
   std::string text = "{\"complete\":";
-  text += listed.is_complete ? "true" : "false";
+  text += listing.is_complete ? "true" : "false";
   text += ",\"connections\":[";
-  for (const listed_connection& each : listed.connections) {
+  for (const listed_connection& each : listing.connections) {
     text += '{';
     append_member(text, "server", each.server);
     append_member(text, "id", each.id);
@@ -114,9 +114,9 @@ std::string connections_as_json(const listed_connections& listed) {
   return text += "]}\n";
 }
 
-std::string connections_as_text(const listed_connections& listed) {
+std::string connections_as_text(const listed_connections& listing) {
   std::string text;
-  for (const listed_connection& each : listed.connections) {
+  for (const listed_connection& each : listing.connections) {
     text.append(gyre::detail::printable_text(each.server)).append(" #");
     text.append(std::to_string(each.id)).append(" peer ");
     text.append(gyre::detail::printable_text(each.peer)).append(", received ");
@@ -124,7 +124,7 @@ std::string connections_as_text(const listed_connections& listed) {
     text.append(" bytes, sent ").append(std::to_string(each.bytes_sent));
     text.append(" bytes, ").append(std::to_string(each.pending_output)).append(" wait\n");
   }
-  if (!listed.is_complete) text += "not all connections are shown\n";
+  if (!listing.is_complete) text += "not all connections are shown\n";
   return text;
 }
 

@@ -84,8 +84,8 @@ class method_set {
   constexpr void add(method value) noexcept {
     bits_ = static_cast<std::uint16_t>(bits_ | bit(value));
   }
-  constexpr void add(method_set more) noexcept {
-    bits_ = static_cast<std::uint16_t>(bits_ | more.bits_);
+  constexpr void add(method_set methods) noexcept {
+    bits_ = static_cast<std::uint16_t>(bits_ | methods.bits_);
   }
   [[nodiscard]] constexpr bool contains(method value) const noexcept {
     return (bits_ & bit(value)) != 0;

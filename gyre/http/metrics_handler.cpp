@@ -20,21 +20,21 @@ using detail::take_until;
 using detail::trim;
 
 std::string accept_of(const request& request) {
-  std::string all;
+  std::string accept_value;
   for (const field& each : request.fields()) {
     if (!equals_ignoring_case(each.name, "Accept")) continue;
-    if (!all.empty()) all += ',';
-    all += each.value;
+    if (!accept_value.empty()) accept_value += ',';
+    accept_value += each.value;
   }
-  return all;
+  return accept_value;
 }
 
 }  // namespace
 
-metrics::exposition_format choose_exposition_format(std::string_view accept) noexcept {
+metrics::exposition_format choose_exposition_format(std::string_view accept_field) noexcept {
   unsigned open_metrics = 0, plain_text = 0;  // qualities in thousandths
-  while (!accept.empty()) {
-    std::string_view parameters = take_until(accept, ',');
+  while (!accept_field.empty()) {
+    std::string_view parameters = take_until(accept_field, ',');
     const std::string_view type = trim(take_until(parameters, ';'));
     unsigned quality = 1000;
     bool is_known_version = true;

@@ -24,6 +24,7 @@ namespace gyre::http {
                                       duration limit = std::chrono::seconds{1});
 
 /// Returns the format for a client with this field `Accept`; empty: the client has sent none.
-[[nodiscard]] metrics::exposition_format choose_exposition_format(std::string_view accept) noexcept;
+[[nodiscard]] metrics::exposition_format choose_exposition_format(
+    std::string_view accept_field) noexcept;
 
 }  // namespace gyre::http

@@ -78,12 +78,12 @@ bool is_percent_encoded(std::string_view text) noexcept {
   return true;
 }
 
-bool decodes_to(std::string_view encoded, std::string_view plain, plus_sign plus) noexcept {
+bool decodes_to(std::string_view encoded_text, std::string_view plain, plus_sign plus) noexcept {
   for (const char each : plain) {
-    if (encoded.empty()) return false;
-    if (take_decoded(encoded, plus) != static_cast<unsigned char>(each)) return false;
+    if (encoded_text.empty()) return false;
+    if (take_decoded(encoded_text, plus) != static_cast<unsigned char>(each)) return false;
   }
-  return encoded.empty();
+  return encoded_text.empty();
 }
 
 void append_encoded_component(std::string& output, std::string_view text) {

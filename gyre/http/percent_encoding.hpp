@@ -36,7 +36,7 @@ enum class plus_sign { is_plus, is_blank };
 [[nodiscard]] bool is_percent_encoded(std::string_view text) noexcept;
 
 /// Whether the encoded text decodes to `plain`. Allocates nothing.
-[[nodiscard]] bool decodes_to(std::string_view encoded, std::string_view plain,
+[[nodiscard]] bool decodes_to(std::string_view encoded_text, std::string_view plain,
                               plus_sign plus = plus_sign::is_plus) noexcept;
 
 /// Appends the text with every byte encoded except letters, digits and - . _ ~; for a segment of a

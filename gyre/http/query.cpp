@@ -24,11 +24,11 @@ void query::iterator::advance() noexcept {
     if (text.empty()) continue;
     pair_.name = detail::take_until(text, '=');
     pair_.value = text;
-    at_end_ = false;
+    is_at_end_ = false;
     return;
   }
   rest_ = {};
-  at_end_ = true;
+  is_at_end_ = true;
 }
 
 std::expected<query, std::error_code> query::parse(std::string_view text, query_limits limits) {

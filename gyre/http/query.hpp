@@ -89,13 +89,13 @@ class query::iterator {
     return *this;
   }
   iterator operator++(int) noexcept {
-    const iterator before = *this;
+    const iterator old_position = *this;
     advance();
-    return before;
+    return old_position;
   }
   /// Compares iterators of the same query.
   friend bool operator==(const iterator& left, const iterator& right) noexcept {
-    return left.at_end_ == right.at_end_ && left.rest_.size() == right.rest_.size();
+    return left.is_at_end_ == right.is_at_end_ && left.rest_.size() == right.rest_.size();
   }
 
  private:
@@ -105,7 +105,7 @@ class query::iterator {
 
   std::string_view rest_;
   query_pair pair_ = {};
-  bool at_end_ = true;
+  bool is_at_end_ = true;
 };
 
 inline query::iterator query::begin() const noexcept { return iterator(text_); }

@@ -19,7 +19,7 @@
 namespace gyre::http {
 
 /// Gives each client a token bucket, and responds to a request for which there is no token by 429
-/// with Retry-After, in whole seconds. What tells the clients apart is the key:
+/// with Retry-After, in whole seconds. The key tells the clients apart:
 ///
 /// | key | clients are told apart by |
 /// |---|---|

@@ -32,13 +32,13 @@ server& server::use(middleware layer) {
 }
 
 server& server::on_error(move_only_function<void(const request&, std::exception_ptr)> callback) {
-  if (core_->started) throw std::logic_error("http::server: on_error() comes before start()");
+  if (core_->is_started) throw std::logic_error("http::server: on_error() comes before start()");
   core_->error_handler = std::move(callback);
   return *this;
 }
 
 server& server::on_access(move_only_function<void(const access_record&)> callback) {
-  if (core_->started) throw std::logic_error("http::server: on_access() comes before start()");
+  if (core_->is_started) throw std::logic_error("http::server: on_access() comes before start()");
   core_->access_handler = std::move(callback);
   return *this;
 }
@@ -51,8 +51,8 @@ void server::start() { core_->start(); }
 void server::stop(duration timeout, move_only_function<void()> callback) {
   core_->stop(timeout, std::move(callback));
 }
-void server::expire_stop(const std::weak_ptr<detail::server_core>& stopping) noexcept {
-  if (const auto core = stopping.lock()) core->expire_stop();
+void server::expire_stop(const std::weak_ptr<detail::server_core>& weak_core) noexcept {
+  if (const auto core = weak_core.lock()) core->expire_stop();
 }
 net::tcp_server& server::tcp() noexcept { return *core_->tcp; }
 
@@ -119,9 +119,9 @@ void write_metrics(metrics::exposition& output, const server_metrics& counts) {
   write_metrics(output, tcp);
 }
 
-void write_metrics(metrics::exposition& output, const server& counted) {
-  write_metrics(output, counted.metrics());
-  for (const route_metrics& each : counted.route_metrics()) write_metrics(output, each);
+void write_metrics(metrics::exposition& output, const server& source) {
+  write_metrics(output, source.metrics());
+  for (const route_metrics& each : source.route_metrics()) write_metrics(output, each);
 }
 
 }  // namespace gyre::http

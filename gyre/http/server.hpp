@@ -176,11 +176,11 @@ class server : public route_verbs<server> {
   friend route_verbs;
   server& add_route(method_set methods, std::string_view pattern, handler function,
                     route_options options);
-  static void expire_stop(const std::weak_ptr<detail::server_core>& stopping) noexcept;
+  static void expire_stop(const std::weak_ptr<detail::server_core>& weak_core) noexcept;
 
   std::shared_ptr<detail::server_core> core_;
 };
 /// Adds the counts of a server, and those of its routes if it counts them.
-void write_metrics(metrics::exposition& output, const server& counted);
+void write_metrics(metrics::exposition& output, const server& source);
 
 }  // namespace gyre::http

@@ -50,7 +50,7 @@ std::vector<std::string> read_in_pieces(std::string_view text, std::size_t size)
   return events;
 }
 
-// As above; requires that the pieces' size changes nothing.
+// Returns the events in `text`; requires that the pieces' size changes nothing.
 std::vector<std::string> read(std::string_view text) {
   const std::vector<std::string> events = read_in_pieces(text, text.size());
   for (std::size_t size = 1; size < text.size(); ++size) {

@@ -71,11 +71,11 @@ std::error_code url::read_authority(std::string_view text) {
 // Reads the path, query and fragment. A relative path is appended to `directory`, which ends in
 // '/'.
 std::error_code url::read_rest(std::string_view text, std::string_view directory) {
-  std::string_view before = detail::take_until(text, '#');
+  std::string_view text_before_fragment = detail::take_until(text, '#');
   fragment_ = text;
-  has_query_ = before.contains('?');
-  const std::string_view path = detail::take_until(before, '?');
-  query_ = before;
+  has_query_ = text_before_fragment.contains('?');
+  const std::string_view path = detail::take_until(text_before_fragment, '?');
+  query_ = text_before_fragment;
   if (const auto error = check(path, detail::in_path)) return error;
   if (const auto error = check(query_, detail::in_query)) return error;
   if (const auto error = check(fragment_, detail::in_query)) return error;

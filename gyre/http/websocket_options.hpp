@@ -43,7 +43,7 @@ struct websocket_timeouts {
   /// websocket_errc::silent_peer.
   duration pong = std::chrono::seconds{20};
   /// Time from the first byte of a message to its end; then receives fail with
-  /// websocket_errc::message_timeout. Of a message received in pieces, time of each piece.
+  /// websocket_errc::message_timeout. For a message received in pieces, the time of each piece.
   duration message = std::chrono::minutes{1};
   /// Time for which websocket::close() waits for the Close frame of the peer.
   duration close = std::chrono::seconds{5};

@@ -55,15 +55,15 @@ task<readiness> borrowed_descriptor::wait(readiness interest) {
   std::unreachable();
 }
 
-void borrowed_descriptor::add(waiter& waiting, completion<readiness> done) {
-  waiters_.push_back(waiting);
+void borrowed_descriptor::add(waiter& entry, completion<readiness> done) {
+  waiters_.push_back(entry);
   try {
     update_watch();
   } catch (const std::system_error& error) {
-    waiting.unlink();
+    entry.unlink();
     throw std::system_error(error.code(), operation);
   }
-  waiting.done.emplace(std::move(done));
+  entry.done.emplace(std::move(done));
 }
 
 // Called by the loop. Resumes nothing itself: a completion posts the coroutine to its executor.

@@ -72,8 +72,8 @@ class borrowed_descriptor {
 
  private:
   struct waiter : intrusive_list_node {
-    waiter(borrowed_descriptor& descriptor, readiness awaited) noexcept
-        : owner(descriptor), interest(awaited) {}
+    waiter(borrowed_descriptor& descriptor, readiness events) noexcept
+        : owner(descriptor), interest(events) {}
     waiter(const waiter&) = delete;
     ~waiter() { leave(); }
     /// Ends the wait, unless the descriptor has ended it.
@@ -84,7 +84,7 @@ class borrowed_descriptor {
     std::optional<completion<readiness>> done;
   };
 
-  void add(waiter& waiting, completion<readiness> done);
+  void add(waiter& entry, completion<readiness> done);
   void report(readiness events);
   void update_watch();
   void end_waits(std::error_code reason) noexcept;

@@ -76,8 +76,8 @@ void buffer::make_front_room(std::size_t count) {
   if (bytes <= capacity()) {
     move_to(offset(allocated_));
   } else {
-    const std::size_t all = std::max(headroom() + bytes, min_bytes);
-    reallocate(all, offset(all));
+    const std::size_t total = std::max(headroom() + bytes, min_bytes);
+    reallocate(total, offset(total));
   }
 }
 

@@ -11,9 +11,9 @@ namespace gyre::io {
 
 detail::outcome_of<directory_reader> directory_reader::open_now(const std::string& path,
                                                                 executor* pool) {
-  auto opened = detail::system::open(path.c_str(), O_RDONLY | O_DIRECTORY);
-  if (!opened) return detail::failure_of(opened.error());
-  detail::open_directory directory(*std::move(opened));
+  auto fd = detail::system::open(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!fd) return detail::failure_of(fd.error());
+  detail::open_directory directory(*std::move(fd));
   directory_reader reader;
   reader.listing_ = std::make_unique<detail::directory_listing>(path, std::move(directory));
   reader.pool_ = pool;

@@ -68,18 +68,18 @@ constexpr std::array<entry, 26> entries{{
 }};
 
 const entry* find(errc code) noexcept {
-  const auto* const found = std::ranges::find(entries, code, &entry::error);
-  return found == entries.end() ? nullptr : found;
+  const auto* const match = std::ranges::find(entries, code, &entry::error);
+  return match == entries.end() ? nullptr : match;
 }
 
 const char* message_of(errc code) noexcept {
-  const entry* const found = find(code);
-  return found != nullptr ? found->message : "unknown error";
+  const entry* const match = find(code);
+  return match != nullptr ? match->message : "unknown error";
 }
 
 std::errc condition_of(errc code) noexcept {
-  const entry* const found = find(code);
-  return found != nullptr ? found->equal_to : std::errc();
+  const entry* const match = find(code);
+  return match != nullptr ? match->equal_to : std::errc();
 }
 
 }  // namespace

@@ -61,15 +61,15 @@ outcome_of<bool> make_directory(path_arguments& arguments) {
 }
 
 outcome_of<bool> make_directories(path_arguments& arguments) {
-  const std::string_view all = arguments.path;
+  const std::string_view whole_path = arguments.path;
   // The loop ascends to the first directory that is there or can be made, and descends again.
-  std::size_t size = all.size();
+  std::size_t size = whole_path.size();
   std::vector<std::size_t> missing;
   bool has_made_any = false;
   bool is_descending = false;
   for (;;) {
-    const std::string path(all.substr(0, size));
-    const ::mode_t user_bits = size < all.size() ? S_IWUSR | S_IXUSR : 0;
+    const std::string path(whole_path.substr(0, size));
+    const ::mode_t user_bits = size < whole_path.size() ? S_IWUSR | S_IXUSR : 0;
     const int error = system::make_directory_at(AT_FDCWD, path.c_str(), arguments.mode | user_bits);
     if (error == 0 || (error == EEXIST && is_directory(path))) {
       has_made_any = has_made_any || error == 0;
@@ -142,7 +142,9 @@ class tree_remover {
     return result();
   }
   std::uint64_t removed() const noexcept { return removed_; }
-  const std::string& path() const noexcept { return failed_path_.empty() ? root_ : failed_path_; }
+  const std::string& error_path() const noexcept {
+    return failed_path_.empty() ? root_ : failed_path_;
+  }
 
  private:
   outcome_of<bool> result() const {
@@ -155,9 +157,9 @@ class tree_remover {
     has_begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
     const std::string parent = name_begin_ == 0 ? "." : root_.substr(0, name_begin_);
-    auto opened = system::open(parent.c_str(), O_PATH | O_DIRECTORY);
-    if (!opened) return !is_missing(opened.error()) && fail(opened.error(), root_);
-    parent_ = *std::move(opened);
+    auto fd = system::open(parent.c_str(), O_PATH | O_DIRECTORY);
+    if (!fd) return !is_missing(fd.error()) && fail(fd.error(), root_);
+    parent_ = *std::move(fd);
     // The name keeps its trailing slashes, which require a directory.
     const int error = system::unlink_at(parent_.get(), root_.c_str() + name_begin_, 0);
     if (error == 0) ++removed_;
@@ -285,7 +287,7 @@ task<std::uint64_t> remove_all(std::string path, executor* pool) {
   detail::tree_remover tree(std::move(path));
   const auto remove_some = [&tree](detail::path_arguments& arguments) {
     const auto rest = tree.remove(1024);
-    if (!rest) arguments.path = tree.path();
+    if (!rest) arguments.path = tree.error_path();
     return rest;
   };
   for (bool has_rest = true; has_rest;) {

@@ -548,7 +548,7 @@ TEST_F(FileFaults, LeaveNoDescriptorOpen) {
   EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
-// The same faults in calls that a ring makes.
+// The faults of FileFaults in calls that a ring makes.
 class FileFaultsOnRing : public EveryFile {
  protected:
   template <class Make>

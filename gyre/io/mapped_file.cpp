@@ -36,10 +36,10 @@ mapped_file::mapped_file(const file& source, mapping_options options) {
 // Opens with O_NONBLOCK, so that opening a FIFO does not wait for its other end.
 detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
                                                       const mapping_options& options) {
-  const auto opened = detail::system::open(path.c_str(), O_RDONLY | O_NONBLOCK);
-  if (!opened) return detail::failure_of(opened.error());
+  const auto fd = detail::system::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (!fd) return detail::failure_of(fd.error());
   mapped_file mapped;
-  const int error = mapped.map(opened->get(), options);
+  const int error = mapped.map(fd->get(), options);
   if (error != 0) return detail::failure_of(error);
   return mapped;
 }

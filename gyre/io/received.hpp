@@ -83,8 +83,9 @@ class receive_memory {
 
   static constexpr std::size_t default_block = 1024 * 1024;
   static constexpr std::size_t default_limit = 256 * 1024 * 1024;
-  /// `block`: the bytes of a block. `limit`: the bytes of all blocks; one block is always allowed.
-  explicit receive_memory(std::size_t block = default_block,
+  /// `block_bytes`: the bytes of a block. `limit`: the bytes of all blocks; one block is always
+  /// allowed.
+  explicit receive_memory(std::size_t block_bytes = default_block,
                           std::size_t limit = default_limit) noexcept;
   receive_memory(const receive_memory&) = delete;
   receive_memory& operator=(const receive_memory&) = delete;

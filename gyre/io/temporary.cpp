@@ -31,17 +31,17 @@ std::string prefix_in(const std::string& folder) {
 
 detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) {
   if (arguments.path.empty()) arguments.path = temporary_folder();
-  auto opened = system::open(arguments.path.c_str(), O_RDWR | O_TMPFILE, 0600);
-  int error = opened ? 0 : opened.error();
+  auto fd = system::open(arguments.path.c_str(), O_RDWR | O_TMPFILE, 0600);
+  int error = fd ? 0 : fd.error();
   // EISDIR comes from kernels and file systems that take O_TMPFILE for O_DIRECTORY.
   if (error == EOPNOTSUPP || error == EISDIR) {
     error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
-      opened = system::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-      return opened ? system::unlink_at(AT_FDCWD, path.c_str(), 0) : opened.error();
+      fd = system::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      return fd ? system::unlink_at(AT_FDCWD, path.c_str(), 0) : fd.error();
     });
   }
   if (error != 0) return failure_of(error);
-  return file(*std::move(opened));
+  return file(*std::move(fd));
 }
 
 detail::outcome_of<temporary_directory> detail::make_temporary_directory(

@@ -297,7 +297,8 @@ TEST_F(Terminal, ProgramInTheBackgroundIsStoppedBeforeItChangesTheTerminal) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// As above: the shell takes the terminal back before the job restores it.
+// Runs a job that sets the terminal raw; the shell takes the terminal back before the job restores
+// it. Returns 0 if the shell's setting stays.
 int leaves_the_shells_setting(const std::string& name) {
   ::signal(SIGTTOU, SIG_IGN);  // as a shell, to take the terminal back
   const auto [terminal, job] = start_job(name, [](int own) {
@@ -328,7 +329,8 @@ enum class when_handled : std::uint8_t { returns, stops };
 volatile std::sig_atomic_t handled = 0;
 volatile std::sig_atomic_t stops_when_handled = 0;
 
-// As above, for a job with a handler of SIGTTOU. `flags`: sigaction(2)'s.
+// Runs a job with a handler of SIGTTOU, whose flags are those of sigaction(2), in the background.
+// Returns the error of the job's change of the terminal.
 int tells_a_job_that_handles_sigttou(const std::string& name, when_handled handler, int flags) {
   const auto [terminal, job] = start_job(name, [&](int own) {
     stops_when_handled = handler == when_handled::stops ? 1 : 0;

@@ -38,7 +38,9 @@ class tree_reader {
     return std::span(entries_).first(count_);
   }
   /// Returns the path of the error, or the root's.
-  const std::string& path() const noexcept { return error_ != 0 ? failed_path_ : stack_.path(); }
+  const std::string& error_path() const noexcept {
+    return error_ != 0 ? failed_path_ : stack_.path();
+  }
 
  private:
   // The limits of a batch.
@@ -131,7 +133,7 @@ async_generator<walk_entry&> walk(std::string root, walk_options options, execut
   tree_reader tree(std::move(root), options);
   const auto read = [&tree](detail::path_arguments& arguments) {
     const auto batch = tree.read();
-    if (!batch) arguments.path = tree.path();
+    if (!batch) arguments.path = tree.error_path();
     return batch;
   };
   for (;;) {

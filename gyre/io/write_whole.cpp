@@ -25,7 +25,7 @@ std::optional<::mode_t> mode_of(int folder, const std::string& name) noexcept {
 int write_and_close(unique_fd target, std::span<const std::byte> bytes, bool flushes) noexcept {
   write_steps writing(target.get(), bytes, 0);
   writing.run();
-  if (const auto written = writing.outcome(); !written) return written.error().value();
+  if (const auto result = writing.outcome(); !result) return result.error().value();
   if (const int error = flushes ? system::sync(target.get()) : 0; error != 0) return error;
   close_steps closing(std::move(target));
   closing.run();
@@ -63,19 +63,18 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
   const std::string name = path.substr(slash + 1);
   if (name.empty()) return failure_of(path.empty() ? ENOENT : EISDIR);
   const std::string folder_path = slash == path.npos ? "." : path.substr(0, slash + 1);
-  const auto opened = system::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY);
-  if (!opened) return failure_of(opened.error());
-  const int folder = opened->get();
+  const auto fd = system::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!fd) return failure_of(fd.error());
+  const int folder = fd->get();
   const std::optional<::mode_t> old_mode = mode_of(folder, name);
   unique_fd new_file;
   std::string new_name;
   int error = make_with_random_name(".gyre-", [&](const std::string& attempt) {
     new_name = attempt;
-    auto created =
-        system::open_at(folder, attempt.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
-                        old_mode ? 0600 : options.mode);
-    if (!created) return created.error();
-    new_file = *std::move(created);
+    auto new_fd = system::open_at(folder, attempt.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                                  old_mode ? 0600 : options.mode);
+    if (!new_fd) return new_fd.error();
+    new_file = *std::move(new_fd);
     return 0;
   });
   if (!new_file) return failure_of(error);

@@ -163,9 +163,9 @@ void exposition::add_histogram(std::string_view name, std::string_view help,
   std::uint64_t below = 0;
   for (const duration& each : limits) {
     seconds.push_back(to_seconds(each));
-    const std::uint64_t within = fixed.count_within(each);
-    counts.push_back(within - below);
-    below = within;
+    const std::uint64_t count = fixed.count_within(each);
+    counts.push_back(count - below);
+    below = count;
   }
   counts.push_back(fixed.count() - below);
   add_bucket_histogram(
@@ -183,14 +183,14 @@ void exposition::add_bucket_histogram(std::string_view name, std::string_view he
   }
   sample next;
   family& measured = prepare(name, help, kind::histogram, labels, next.label_set);
-  std::uint64_t within = 0;
+  std::uint64_t cumulative_count = 0;
   for (std::size_t i = 0; i < values.limits.size(); ++i) {
-    within += values.counts[i];
+    cumulative_count += values.counts[i];
     append_line(next.lines, name, "_bucket", labels, {"le", limit_text(values.limits[i])},
-                std::to_string(within));
+                std::to_string(cumulative_count));
   }
-  within += values.counts.back();
-  const std::string count = std::to_string(within);
+  cumulative_count += values.counts.back();
+  const std::string count = std::to_string(cumulative_count);
   append_line(next.lines, name, "_bucket", labels, {"le", "+Inf"}, count);
   append_line(next.lines, name, "_sum", labels, {}, text_of(values.sum));
   append_line(next.lines, name, "_count", labels, {}, count);
@@ -202,24 +202,24 @@ std::size_t exposition::merge(const exposition& other) {
   if (other.format_ != format_) {
     throw std::invalid_argument("gyre::metrics::exposition: merged with another format");
   }
-  std::size_t dropped = 0;
+  std::size_t dropped_count = 0;
   for (const family& each : other.families_) {
     family* own = nullptr;
     try {
       own = &find_or_add(each.name, each.help, each.type);
     } catch (const std::invalid_argument&) {
-      dropped += each.samples.size();
+      dropped_count += each.samples.size();
       continue;
     }
     for (const sample& added : each.samples) {
       if (own->label_sets.insert(added.label_set).second) {
         own->samples.push_back(added);
       } else {
-        ++dropped;
+        ++dropped_count;
       }
     }
   }
-  return dropped;
+  return dropped_count;
 }
 
 std::string exposition::text() const {
@@ -257,8 +257,8 @@ exposition::family& exposition::prepare(std::string_view name, std::string_view 
 
 exposition::family& exposition::find_or_add(std::string_view name, std::string_view help,
                                             kind type) {
-  if (const auto known = indices_.find(name); known != indices_.end()) {
-    family& found = families_[known->second];
+  if (const auto match = indices_.find(name); match != indices_.end()) {
+    family& found = families_[match->second];
     if (found.type != type) refuse("samples of different types have the name", name);
     return found;
   }
@@ -283,12 +283,12 @@ exposition::family& exposition::find_or_add(std::string_view name, std::string_v
   return added;
 }
 
-void exposition::append_metadata(std::string& output, const family& described,
+void exposition::append_metadata(std::string& output, const family& source,
                                  exposition_format format) {
-  output.append("# HELP ").append(described.name).append(" ");
-  append_escaped(output, described.help, format == exposition_format::open_metrics);
-  output.append("\n# TYPE ").append(described.name);
-  switch (described.type) {
+  output.append("# HELP ").append(source.name).append(" ");
+  append_escaped(output, source.help, format == exposition_format::open_metrics);
+  output.append("\n# TYPE ").append(source.name);
+  switch (source.type) {
     case kind::counter: output.append(" counter\n"); break;
     case kind::gauge: output.append(" gauge\n"); break;
     case kind::summary: output.append(" summary\n"); break;

@@ -146,8 +146,7 @@ class exposition {
   void append_line(std::string& output, std::string_view name, std::string_view suffix,
                    label_view labels, label added_label, std::string_view value) const;
   [[nodiscard]] std::string limit_text(double limit) const;
-  static void append_metadata(std::string& output, const family& described,
-                              exposition_format format);
+  static void append_metadata(std::string& output, const family& source, exposition_format format);
 
   exposition_format format_;
   std::vector<family> families_;

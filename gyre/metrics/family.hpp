@@ -64,7 +64,7 @@ class family final : public detail::instrument {
     }
     {
       const std::shared_lock lock(mutex_);
-      if (const auto known = series_.find(values); known != series_.end()) return *known->second;
+      if (const auto match = series_.find(values); match != series_.end()) return *match->second;
     }
     return add_series(values);
   }

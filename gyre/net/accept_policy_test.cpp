@@ -61,10 +61,10 @@ TEST_F(AcceptPolicy, PausesTwiceAsLongEachTimeUpToTheLongest) {
 }
 
 TEST_F(AcceptPolicy, TellsTheFirstOfSeveralPauses) {
-  EXPECT_TRUE(begin_pause(ENOMEM).first);
-  EXPECT_FALSE(begin_pause(ENOMEM).first);
+  EXPECT_TRUE(begin_pause(ENOMEM).is_first);
+  EXPECT_FALSE(begin_pause(ENOMEM).is_first);
   policy_.reset();
-  EXPECT_TRUE(begin_pause(ENOMEM).first);
+  EXPECT_TRUE(begin_pause(ENOMEM).is_first);
 }
 
 TEST_F(AcceptPolicy, NeverSpins) {

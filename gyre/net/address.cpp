@@ -82,8 +82,8 @@ std::string ip_address::to_string() const {
   return result;
 }
 
-std::ostream& operator<<(std::ostream& out, const ip_address& address) {
-  return out << address.to_string();
+std::ostream& operator<<(std::ostream& output, const ip_address& address) {
+  return output << address.to_string();
 }
 
 bool ends_in_number(std::string_view host) noexcept {

@@ -54,10 +54,10 @@ struct awaited_race {
   tcp_stream result() {
     auto outcome = race.take_result();
     if (outcome) return std::move(outcome->stream);
-    std::string what = "connect";
+    std::string message = "connect";
     const endpoint& peer = race.last_failed_endpoint();
-    if (peer.family() != address_family::none) what += ' ' + peer.to_string();
-    throw std::system_error(outcome.error(), what);
+    if (peer.family() != address_family::none) message += ' ' + peer.to_string();
+    throw std::system_error(outcome.error(), message);
   }
 
   manual_reset_event over;

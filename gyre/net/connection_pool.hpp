@@ -363,8 +363,8 @@ class pool_core<Connection>::idle_watch final : gyre::detail::started_task<idle_
   using base = gyre::detail::started_task<idle_watch>;
 
  public:
-  idle_watch(pool_core& pool, Connection& watched)
-      : base(pool.loop(), wait_for_input(watched)), pool_(pool) {}
+  idle_watch(pool_core& pool, Connection& connection)
+      : base(pool.loop(), wait_for_input(connection)), pool_(pool) {}
   ~idle_watch() = default;
   using base::start;
 
@@ -514,8 +514,8 @@ class connection_pool {
       : core_(make_core(loop, options, std::move(connect))) {}
   connection_pool(connection_pool&&) noexcept = default;
   connection_pool& operator=(connection_pool&& other) noexcept {
-    connection_pool replaced(std::move(other));
-    std::swap(core_, replaced.core_);
+    connection_pool replacement(std::move(other));
+    std::swap(core_, replacement.core_);
     return *this;
   }
   ~connection_pool() {

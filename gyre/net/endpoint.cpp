@@ -229,8 +229,8 @@ std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) no
   return left.port() <=> right.port();
 }
 
-std::ostream& operator<<(std::ostream& out, const endpoint& address) {
-  return out << address.to_string();
+std::ostream& operator<<(std::ostream& output, const endpoint& address) {
+  return output << address.to_string();
 }
 
 }  // namespace gyre::net

@@ -181,5 +181,5 @@ class endpoint {
 
 template <>
 struct std::hash<gyre::net::endpoint> {
-  std::size_t operator()(const gyre::net::endpoint& hashed) const noexcept;
+  std::size_t operator()(const gyre::net::endpoint& address) const noexcept;
 };

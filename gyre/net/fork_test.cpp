@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of servers and streams in a forked child, which goes on with them or destroys them. The
+// Tests of servers and streams in a forked child, which continues to use them or destroys them. The
 // child reports success by its exit status.
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>

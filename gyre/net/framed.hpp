@@ -90,10 +90,10 @@ class framed {
   using stream_type = Stream;
   using payload = payload_of<Framing>;
 
-  /// `received`: for the buffer of received bytes; its max_size is the largest frame that is
+  /// `input_options`: for the buffer of received bytes; its max_size is the largest frame that is
   /// accepted, delimiter or length included. By default the framing's own maximum is the limit.
-  framed(Stream stream, Framing format, io::buffer_options received = {})
-      : stream_(std::move(stream)), framing_(std::move(format)), received_(received) {}
+  framed(Stream stream, Framing format, io::buffer_options input_options = {})
+      : stream_(std::move(stream)), framing_(std::move(format)), received_(input_options) {}
 
   /// Awaited, gives the payload of the next message, valid until the next call, or nothing when the
   /// stream ends after a complete message.

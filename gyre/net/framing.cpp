@@ -44,17 +44,17 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
   return bytes;
 }
 
-// Returns memory for `size` bytes after those of `out`. If `payload` is a part of `out`, moves
-// `payload` with the bytes of `out`.
-std::span<std::byte> prepare(io::buffer& out, std::size_t size,
+// Returns memory for `size` bytes after those of `output`. If `payload` is a part of `output`,
+// moves `payload` with the bytes of `output`.
+std::span<std::byte> prepare(io::buffer& output, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
-  const std::span<const std::byte> whole = out.bytes();
+  const std::span<const std::byte> whole = output.bytes();
   const bool is_part =
       !before(payload.data(), whole.data()) && before(payload.data(), whole.data() + whole.size());
   const std::ptrdiff_t offset = is_part ? payload.data() - whole.data() : 0;
-  const std::span<std::byte> room = out.prepare(size);
-  if (is_part) payload = out.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
+  const std::span<std::byte> room = output.prepare(size);
+  if (is_part) payload = output.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
   return room;
 }
 
@@ -79,25 +79,25 @@ length_prefixed::length_prefixed(options format) : format_(format) {
                   "length_prefixed: the width is 1, 2, 4 or 8 bytes");
 }
 
-decoded_frame length_prefixed::decode(io::input& in) const noexcept {
-  if (in.size() < format_.width) return std::nullopt;
-  std::uint64_t length = load_length(in.data(), format_);
+decoded_frame length_prefixed::decode(io::input& input) const noexcept {
+  if (input.size() < format_.width) return std::nullopt;
+  std::uint64_t length = load_length(input.data(), format_);
   if (format_.counts_itself) {
     if (length < format_.width) return detail::failure(io::errc::bad_frame_length);
     length -= format_.width;
   }
   if (length > format_.maximum) return detail::failure(io::errc::frame_too_long);
-  if (length > in.size() - format_.width) return std::nullopt;
-  in.consume(format_.width);
-  return in.take(static_cast<std::size_t>(length));
+  if (length > input.size() - format_.width) return std::nullopt;
+  input.consume(format_.width);
+  return input.take(static_cast<std::size_t>(length));
 }
 
-void length_prefixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
+void length_prefixed::encode(io::buffer& output, std::span<const std::byte> payload) const {
   const length_bytes length = store_length(encoded_length(payload.size(), format_), format_);
-  const std::span<std::byte> frame = prepare(out, format_.width + payload.size(), payload);
+  const std::span<std::byte> frame = prepare(output, format_.width + payload.size(), payload);
   std::memcpy(frame.data(), length.data(), format_.width);
   if (!payload.empty()) std::memcpy(frame.data() + format_.width, payload.data(), payload.size());
-  out.commit(frame.size());
+  output.commit(frame.size());
 }
 
 void length_prefixed::encode_in_place(io::buffer& payload) const {
@@ -110,11 +110,11 @@ delimited::delimited(std::string delimiter, std::size_t maximum)
   detail::require(!delimiter_.empty(), "delimited: the delimiter is empty");
 }
 
-decoded_frame delimited::decode(io::input& in) noexcept {
-  const std::size_t all = in.size();
+decoded_frame delimited::decode(io::input& input) noexcept {
+  const std::size_t total = input.size();
   // A delimiter that begins after the maximum is too late, so the search ends there.
-  const bool is_too_long = all > maximum_ && all - maximum_ >= delimiter_.size();
-  const io::input searched(in.bytes().first(is_too_long ? maximum_ + delimiter_.size() : all));
+  const bool is_too_long = total > maximum_ && total - maximum_ >= delimiter_.size();
+  const io::input searched(input.bytes().first(is_too_long ? maximum_ + delimiter_.size() : total));
   const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
   if (end == io::input::npos) {
     searched_ = searched.size() - std::min(searched.size(), delimiter_.size() - 1);
@@ -122,35 +122,35 @@ decoded_frame delimited::decode(io::input& in) noexcept {
     return std::nullopt;
   }
   searched_ = 0;
-  const std::span<const std::byte> frame = in.take(end);
-  in.consume(delimiter_.size());
+  const std::span<const std::byte> frame = input.take(end);
+  input.consume(delimiter_.size());
   return frame;
 }
 
-void delimited::encode(io::buffer& out, std::span<const std::byte> payload) const {
+void delimited::encode(io::buffer& output, std::span<const std::byte> payload) const {
   if (payload.size() > maximum_)
     detail::fail(io::errc::frame_too_long, "gyre::net::delimited::encode");
-  const std::span<std::byte> frame = prepare(out, payload.size() + delimiter_.size(), payload);
+  const std::span<std::byte> frame = prepare(output, payload.size() + delimiter_.size(), payload);
   if (!payload.empty()) std::memcpy(frame.data(), payload.data(), payload.size());
   std::memcpy(frame.data() + payload.size(), delimiter_.data(), delimiter_.size());
   if (io::input(frame).find(delimiter_) != payload.size()) {
     detail::fail(std::errc::invalid_argument, "delimiter in the payload of a delimited frame");
   }
-  out.commit(frame.size());
+  output.commit(frame.size());
 }
 
 fixed::fixed(std::size_t size) : size_(size) {
   detail::require(size > 0, "fixed: frames of no bytes");
 }
 
-decoded_frame fixed::decode(io::input& in) const noexcept {
-  if (in.size() < size_) return std::nullopt;
-  return in.take(size_);
+decoded_frame fixed::decode(io::input& input) const noexcept {
+  if (input.size() < size_) return std::nullopt;
+  return input.take(size_);
 }
 
-void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
+void fixed::encode(io::buffer& output, std::span<const std::byte> payload) const {
   if (payload.size() != size_) detail::fail(io::errc::wrong_frame_size, "gyre::net::fixed::encode");
-  out.append(payload);
+  output.append(payload);
 }
 
 namespace detail {

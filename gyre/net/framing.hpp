@@ -57,9 +57,9 @@ concept framing = requires(T& object, io::input& in, io::buffer& out) {
 /// one. Returns the error of decode() that ends the stream, if there is one. Only an exception of
 /// `handle` ends it early, after the present frame; closing the connection does not.
 template <framing Framing, std::invocable<std::span<const std::byte>> Handle>
-std::error_code for_each_frame(Framing& format, io::input& in, Handle&& handle) {
+std::error_code for_each_frame(Framing& format, io::input& input, Handle&& handle) {
   for (;;) {
-    const decoded_frame frame = format.decode(in);
+    const decoded_frame frame = format.decode(input);
     if (!frame) return frame.error();
     if (!*frame) return {};
     std::invoke(handle, **frame);
@@ -90,14 +90,14 @@ class length_prefixed {
 
   /// Errors: io::errc::frame_too_long for a payload beyond the maximum, once its length is there;
   /// bad_frame_length for a length that counts itself and is less than `width`. Complexity: O(1).
-  [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
+  [[nodiscard]] decoded_frame decode(io::input& input) const noexcept;
 
-  /// Appends the length and the payload, which may be a part of `out`. Throws std::system_error
+  /// Appends the length and the payload, which may be a part of `output`. Throws std::system_error
   /// (io::errc::frame_too_long) for a payload beyond the maximum, or too long for `width` bytes of
-  /// length, and the exceptions of io::buffer; `out` is then as it was.
-  void encode(io::buffer& out, std::span<const std::byte> payload) const;
-  void encode(io::buffer& out, std::string_view payload) const {
-    encode(out, std::as_bytes(std::span(payload)));
+  /// length, and the exceptions of io::buffer; `output` is then as it was.
+  void encode(io::buffer& output, std::span<const std::byte> payload) const;
+  void encode(io::buffer& output, std::string_view payload) const {
+    encode(output, std::as_bytes(std::span(payload)));
   }
   /// Makes one frame of all bytes in `payload`: puts the length in front, into the buffer's
   /// headroom (buffer_options::prepend) if it fits, which moves no byte. Throws the exceptions of
@@ -123,19 +123,19 @@ class delimited {
 
   /// Errors: io::errc::frame_too_long once no delimiter can come within the maximum. Looks at each
   /// byte once, however many calls it takes to complete a frame: it remembers how far it has
-  /// looked. So between two calls bytes may only be added at the end of `in`; for other changes,
+  /// looked. So between two calls bytes may only be added at the end of `input`; for other changes,
   /// and for another connection, call restart().
-  [[nodiscard]] decoded_frame decode(io::input& in) noexcept;
+  [[nodiscard]] decoded_frame decode(io::input& input) noexcept;
   /// Looks for the delimiter from the front of the input again.
   void restart() noexcept { searched_ = 0; }
 
-  /// Appends the payload, which may be a part of `out`, and the delimiter. Throws
+  /// Appends the payload, which may be a part of `output`, and the delimiter. Throws
   /// std::system_error: io::errc::frame_too_long for a payload beyond the maximum,
   /// std::errc::invalid_argument for one in which the delimiter occurs, or at whose end it begins;
-  /// and the exceptions of io::buffer. `out` is then as it was.
-  void encode(io::buffer& out, std::span<const std::byte> payload) const;
-  void encode(io::buffer& out, std::string_view payload) const {
-    encode(out, std::as_bytes(std::span(payload)));
+  /// and the exceptions of io::buffer. `output` is then as it was.
+  void encode(io::buffer& output, std::span<const std::byte> payload) const;
+  void encode(io::buffer& output, std::string_view payload) const {
+    encode(output, std::as_bytes(std::span(payload)));
   }
 
   [[nodiscard]] std::string_view delimiter() const noexcept { return delimiter_; }
@@ -156,13 +156,13 @@ class fixed {
   explicit fixed(std::size_t size);
 
   /// Returns the next message once it is complete. Never fails. Complexity: O(1).
-  [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
+  [[nodiscard]] decoded_frame decode(io::input& input) const noexcept;
 
   /// Appends the payload. Throws std::system_error (io::errc::wrong_frame_size) for another size,
-  /// and the exceptions of io::buffer; `out` is then as it was.
-  void encode(io::buffer& out, std::span<const std::byte> payload) const;
-  void encode(io::buffer& out, std::string_view payload) const {
-    encode(out, std::as_bytes(std::span(payload)));
+  /// and the exceptions of io::buffer; `output` is then as it was.
+  void encode(io::buffer& output, std::span<const std::byte> payload) const;
+  void encode(io::buffer& output, std::string_view payload) const {
+    encode(output, std::as_bytes(std::span(payload)));
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

@@ -60,13 +60,13 @@ std::string host_port::to_string() const {
 
 std::vector<endpoint> host_port::known_endpoints() const {
   if (!is_name()) return {direct_};
-  const detail::host_text text{.host = host_, .port = port_, .bracketed = false};
+  const detail::host_text text{.host = host_, .port = port_, .is_bracketed = false};
   if (!text.is_localhost()) return {};
   return {{ip_address::loopback_v6(), port_}, {ip_address::loopback_v4(), port_}};
 }
 
-std::ostream& operator<<(std::ostream& out, const host_port& destination) {
-  return out << destination.to_string();
+std::ostream& operator<<(std::ostream& output, const host_port& destination) {
+  return output << destination.to_string();
 }
 
 }  // namespace gyre::net

@@ -77,7 +77,7 @@ class layer {
 
   /// Names received bytes, to be read after those that keep_unread() has kept. They must stay until
   /// the layer has read them, or keep_unread() is called. Throws std::bad_alloc.
-  void feed(std::span<const std::byte> received);
+  void feed(std::span<const std::byte> bytes);
   std::span<const std::byte> unread() const noexcept { return unread_; }
   /// Copies the unread bytes, because the memory in which they came is needed; drops them after
   /// the peer's end or a failure. Throws std::bad_alloc.
@@ -91,7 +91,7 @@ class layer {
   /// Continues the handshake with the bytes that were fed. Bytes that came after it stay unread.
   virtual status handshake() { return status::done; }
   /// Whether the handshake is done, or the protocol has none.
-  bool is_established() const noexcept { return established_; }
+  bool is_established() const noexcept { return is_established_; }
   /// Returns the time limit of a handshake, or zero for none; timeout_error() returns the error of
   /// a handshake that exceeds it.
   virtual duration handshake_timeout() const noexcept { return std::chrono::seconds{10}; }
@@ -123,7 +123,7 @@ class layer {
   bool has_announced_end() const noexcept { return end_announced_; }
 
   /// Whether the peer has announced the end of its bytes, in a way that cannot be forged.
-  bool has_ended() const noexcept { return peer_ended_; }
+  bool has_ended() const noexcept { return has_peer_ended_; }
   /// Whether a message has been received only in part.
   virtual bool awaits_rest() const noexcept { return !unread_.empty(); }
   /// Returns the error if the connection ended now; none if that were a regular end.
@@ -160,8 +160,8 @@ class layer {
   std::span<const std::byte> unread_;
   io::buffer* output_ = nullptr;
   failure failure_;
-  bool established_ = true;  // false at first in a layer with a handshake
-  bool peer_ended_ = false;
+  bool is_established_ = true;  // false at first in a layer with a handshake
+  bool has_peer_ended_ = false;
   bool end_announced_ = false;
 
  private:

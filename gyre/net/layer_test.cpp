@@ -71,7 +71,7 @@ const std::error_code cut_off = std::make_error_code(std::errc::connection_abort
 class sign_layer final : public layer {
  public:
   explicit sign_layer(bool has_handshake = true, gyre::duration limit = 10s) : limit_(limit) {
-    established_ = !has_handshake;
+    is_established_ = !has_handshake;
   }
 
   status handshake() override {
@@ -79,7 +79,7 @@ class sign_layer final : public layer {
     if (unread().empty()) return status::wants_input;
     if (unread().front() != std::byte{'^'}) return refuse();
     consume(1);
-    established_ = true;
+    is_established_ = true;
     return status::done;
   }
   gyre::duration handshake_timeout() const noexcept override { return limit_; }
@@ -99,7 +99,7 @@ class sign_layer final : public layer {
         case '!': break;
         case '(': is_held_ = true; break;
         case ')': is_held_ = false; break;
-        case '.': peer_ended_ = true; break;
+        case '.': has_peer_ended_ = true; break;
         case '#': return refuse();
         default: return status::done;
       }
@@ -399,7 +399,7 @@ task<> open(gyre::event_loop& loop, gyre::unique_fd end, std::unique_ptr<layer> 
 
 /// Fails within the handshake, and names no error.
 struct silent_refusal final : layer {
-  silent_refusal() { established_ = false; }
+  silent_refusal() { is_established_ = false; }
   status handshake() override { return unread().empty() ? status::wants_input : status::failed; }
   status read(std::span<std::byte>, std::size_t&) override { return status::failed; }
   status peek() override { return status::failed; }
@@ -416,7 +416,7 @@ TEST(LayeredStream, AFailureWithoutAnErrorIsOneAllTheSame) {
 
 /// Never opens, and takes every end of the peer for a good one.
 struct patient final : layer {
-  explicit patient(int& steps) : steps_(steps) { established_ = false; }
+  explicit patient(int& steps) : steps_(steps) { is_established_ = false; }
   status handshake() override {
     ++steps_;
     return status::wants_input;
@@ -445,13 +445,13 @@ TEST(LayeredStream, AnEndWithinTheHandshakeIsAnErrorWhateverTheLayerSays) {
 class noting_layer final : public layer {
  public:
   explicit noting_layer(std::string& calls, bool has_handshake) : calls_(calls) {
-    established_ = !has_handshake;
+    is_established_ = !has_handshake;
   }
   status handshake() override {
-    calls_ += established_ ? "handshake-again " : "handshake ";
+    calls_ += is_established_ ? "handshake-again " : "handshake ";
     if (unread().empty()) return status::wants_input;
     consume(1);
-    established_ = true;
+    is_established_ = true;
     return status::done;
   }
   status read(std::span<std::byte>, std::size_t& count) override {
@@ -459,19 +459,19 @@ class noting_layer final : public layer {
     return peek();
   }
   status peek() override {
-    if (!established_) calls_ += "early-peek ";
+    if (!is_established_) calls_ += "early-peek ";
     if (unread().empty()) return status::wants_input;
     return fail(refused);
   }
   bool may_write() const noexcept override { return may_write_; }
   status write(std::span<const std::byte> bytes) override {
     calls_ += bytes.empty() ? "empty-write " : "write ";
-    if (!may_write_ || !established_ || has_announced_end()) calls_ += "(forbidden) ";
+    if (!may_write_ || !is_established_ || has_announced_end()) calls_ += "(forbidden) ";
     output().append(bytes);
     return status::done;
   }
   void end() override {
-    calls_ += !established_ || why().code || !may_write_ ? "forbidden-end " : "end ";
+    calls_ += !is_established_ || why().code || !may_write_ ? "forbidden-end " : "end ";
     layer::end();
   }
   void hold() noexcept { may_write_ = false; }

@@ -55,7 +55,7 @@ class layered_stream {
   /// Serves on `loop` the socket and the layer of a connection that its owner has released.
   /// `released.received` keeps its bytes, which precede those of the stream. Throws
   /// std::invalid_argument without a layer, std::bad_alloc.
-  layered_stream(event_loop& loop, released_connection& released);
+  layered_stream(event_loop& loop, released_connection& source);
   layered_stream(layered_stream&& other) noexcept = default;
   layered_stream& operator=(layered_stream&& other) noexcept;
   ~layered_stream();

@@ -44,7 +44,7 @@ constexpr std::string_view signature = "\r\n\r\n\0\r\nQUIT\n"sv;
 const endpoint client("192.0.2.1:40000");
 const endpoint reached("198.51.100.2:443");
 
-// A header of version 2 with these parts behind the signature.
+// A header of version 2 with these parts after the signature.
 std::string binary(std::string_view command_and_family, std::string_view rest) {
   std::string header(signature);
   header += command_and_family;

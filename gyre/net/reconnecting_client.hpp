@@ -83,8 +83,8 @@ class reconnecting_client {
       : core_(make_core(loop, options, std::move(connect))) {}
   reconnecting_client(reconnecting_client&&) noexcept = default;
   reconnecting_client& operator=(reconnecting_client&& other) noexcept {
-    reconnecting_client replaced(std::move(other));
-    std::swap(core_, replaced.core_);
+    reconnecting_client replacement(std::move(other));
+    std::swap(core_, replacement.core_);
     return *this;
   }
   ~reconnecting_client() {

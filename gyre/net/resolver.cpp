@@ -58,7 +58,7 @@ struct callback_lookup : waiting_lookup {
   callback_lookup& operator=(const callback_lookup&) = delete;
   virtual ~callback_lookup() = default;
 
-  bool detached = false;
+  bool is_detached = false;
 };
 
 namespace {
@@ -87,7 +87,7 @@ struct typed_lookup final : callback_lookup {
     auto& self = static_cast<typed_lookup&>(lookup);
     move_only_function<void(Result)> function = std::move(self.callback);
     Result outcome = self.take_result();
-    if (self.detached) delete &self;
+    if (self.is_detached) delete &self;
     function(std::move(outcome));
   }
 
@@ -114,7 +114,7 @@ void lookup::cancelling_delete::operator()(detail::callback_lookup* lookup_state
 void lookup::detach() noexcept {
   detail::callback_lookup* const released = owned_.release();
   if (released == nullptr) return;
-  released->detached = true;
+  released->is_detached = true;
   if (!released->active()) delete released;
 }
 
@@ -274,8 +274,8 @@ template srv_result decode_records(const waiting_lookup&, const resolve_result&)
 template text_result decode_records(const waiting_lookup&, const resolve_result&);
 
 }  // namespace detail
-void write_metrics(metrics::exposition& output, const resolver& counted) {
-  write_metrics(output, counted.cache_metrics());
+void write_metrics(metrics::exposition& output, const resolver& source) {
+  write_metrics(output, source.cache_metrics());
 }
 
 }  // namespace gyre::net

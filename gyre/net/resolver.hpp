@@ -35,7 +35,7 @@ namespace detail {
 
 /// Returns the records of an answer, or the error of `outcome`. For srv_result and text_result.
 template <class Result>
-Result decode_records(const waiting_lookup& answered, const resolve_result& outcome);
+Result decode_records(const waiting_lookup& lookup, const resolve_result& outcome);
 
 struct callback_lookup;
 class resolve_awaiter;
@@ -152,7 +152,7 @@ class resolver {
   std::shared_ptr<detail::name_engine> engine_;
 };
 /// Adds the counts of the resolver's cache to an exposition: see metrics::registry.
-void write_metrics(metrics::exposition& output, const resolver& counted);
+void write_metrics(metrics::exposition& output, const resolver& source);
 
 namespace detail {
 

@@ -96,10 +96,11 @@ namespace detail {
 void shut_down(int socket, shutdown_side side);
 /// Makes closing reset the connection instead of ending it.
 void reset_when_closed(int socket) noexcept;
-/// Binds `unbound`, of any type, to `local`. With `replace_stale`, first removes the file of a Unix
-/// socket that no longer exists, but not of one that is bound and does not listen yet. If several
-/// processes replace the same file at once, one succeeds. Throws what socket::bind() throws.
-void bind_listener(const socket& unbound, const endpoint& local, bool replace_stale);
+/// Binds `unbound`, of any type, to `local`. With `replaces_stale`, first removes the file of a
+/// Unix socket that no longer exists, but not of one that is bound and does not listen yet. If
+/// several processes replace the same file at once, one succeeds. Throws what socket::bind()
+/// throws.
+void bind_listener(const socket& unbound, const endpoint& local, bool replaces_stale);
 
 }  // namespace detail
 }  // namespace gyre::net

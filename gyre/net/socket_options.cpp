@@ -56,7 +56,7 @@ void set(int fd, const option& key, const T& value) {
   if (!outcome) throw std::system_error(outcome.error(), key.name);
 }
 
-void set_flag(int fd, const option& key, bool enabled) { set<int>(fd, key, enabled ? 1 : 0); }
+void set_flag(int fd, const option& key, bool is_enabled) { set<int>(fd, key, is_enabled ? 1 : 0); }
 bool get_flag(int fd, const option& key) { return get_option(fd, key) != 0; }
 
 template <class T>
@@ -129,9 +129,11 @@ std::error_code socket_ref::take_error() const {
   return {get_option(fd_, so_error), std::system_category()};
 }
 
-void socket_ref::set_reuse_address(bool enabled) const { set_flag(fd_, so_reuseaddr, enabled); }
+void socket_ref::set_reuse_address(bool is_enabled) const {
+  set_flag(fd_, so_reuseaddr, is_enabled);
+}
 bool socket_ref::reuse_address() const { return get_flag(fd_, so_reuseaddr); }
-void socket_ref::set_reuse_port(bool enabled) const { set_flag(fd_, so_reuseport, enabled); }
+void socket_ref::set_reuse_port(bool is_enabled) const { set_flag(fd_, so_reuseport, is_enabled); }
 bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
 void socket_ref::set_send_buffer(std::size_t bytes) const { set_number(fd_, so_sndbuf, bytes); }
 std::size_t socket_ref::send_buffer() const {
@@ -154,7 +156,7 @@ std::optional<std::chrono::seconds> socket_ref::linger() const {
 }
 void socket_ref::set_incoming_cpu(int cpu) const { set(fd_, so_incoming_cpu, cpu); }
 int socket_ref::incoming_cpu() const { return get_option(fd_, so_incoming_cpu); }
-void socket_ref::set_v6_only(bool enabled) const { set_flag(fd_, ipv6_v6only, enabled); }
+void socket_ref::set_v6_only(bool is_enabled) const { set_flag(fd_, ipv6_v6only, is_enabled); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
 // Sets the IPv4 option also on an IPv6 socket, for mapped addresses.
@@ -167,7 +169,7 @@ int socket_ref::traffic_class() const {
   return get_option(fd_, of_family(*this, ip_tos, ipv6_tclass));
 }
 
-void socket_ref::set_no_delay(bool enabled) const { set_flag(fd_, tcp_nodelay, enabled); }
+void socket_ref::set_no_delay(bool is_enabled) const { set_flag(fd_, tcp_nodelay, is_enabled); }
 bool socket_ref::no_delay() const { return get_flag(fd_, tcp_nodelay); }
 
 void socket_ref::set_keep_alive(const keep_alive_options& options) const {
@@ -184,9 +186,9 @@ keep_alive_options socket_ref::keep_alive() const {
           .interval = std::chrono::seconds{get_option(fd_, tcp_keepintvl)},
           .count = get_option(fd_, tcp_keepcnt)};
 }
-void socket_ref::set_cork(bool enabled) const { set_flag(fd_, tcp_cork, enabled); }
+void socket_ref::set_cork(bool is_enabled) const { set_flag(fd_, tcp_cork, is_enabled); }
 bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
-void socket_ref::set_quick_ack(bool enabled) const { set_flag(fd_, tcp_quickack, enabled); }
+void socket_ref::set_quick_ack(bool is_enabled) const { set_flag(fd_, tcp_quickack, is_enabled); }
 bool socket_ref::quick_ack() const { return get_flag(fd_, tcp_quickack); }
 void socket_ref::set_user_timeout(duration limit) const {
   set_time<std::chrono::milliseconds>(fd_, tcp_user_timeout, limit);
@@ -204,8 +206,8 @@ void socket_ref::set_fast_open(int queue_length) const {
   set_number(fd_, tcp_fastopen, queue_length);
 }
 int socket_ref::fast_open() const { return get_option(fd_, tcp_fastopen); }
-void socket_ref::set_bind_address_no_port(bool enabled) const {
-  set_flag(fd_, ip_bind_address_no_port, enabled);
+void socket_ref::set_bind_address_no_port(bool is_enabled) const {
+  set_flag(fd_, ip_bind_address_no_port, is_enabled);
 }
 bool socket_ref::bind_address_no_port() const {
   return get_option(fd_, ip_bind_address_no_port) != 0;
@@ -213,13 +215,13 @@ bool socket_ref::bind_address_no_port() const {
 
 // Sets both options on an IPv6 socket: it reports IPv4 datagrams by both, but only IP_PKTINFO has
 // the address from which to reply to a broadcast.
-void socket_ref::set_packet_info(bool enabled) const {
-  set_flag(fd_, ip_pktinfo, enabled);
-  if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, enabled);
+void socket_ref::set_packet_info(bool is_enabled) const {
+  set_flag(fd_, ip_pktinfo, is_enabled);
+  if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, is_enabled);
 }
 bool socket_ref::packet_info() const { return get_option(fd_, ip_pktinfo) != 0; }
 
-void socket_ref::set_broadcast(bool enabled) const { set_flag(fd_, so_broadcast, enabled); }
+void socket_ref::set_broadcast(bool is_enabled) const { set_flag(fd_, so_broadcast, is_enabled); }
 bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
 
 void socket_ref::join_group(const ip_address& group, unsigned interface) const {
@@ -240,8 +242,8 @@ void socket_ref::leave_group_of(const ip_address& source, const ip_address& grou
       request_for(source, group, interface));
 }
 
-void socket_ref::set_multicast_loop(bool enabled) const {
-  set_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop), enabled);
+void socket_ref::set_multicast_loop(bool is_enabled) const {
+  set_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop), is_enabled);
 }
 bool socket_ref::multicast_loop() const {
   return get_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop));

@@ -87,15 +87,15 @@ class socket_ref {
 
   /// Allows a port where an earlier listener's connections linger (SO_REUSEADDR). Set it before
   /// bind.
-  void set_reuse_address(bool enabled) const;
+  void set_reuse_address(bool is_enabled) const;
   bool reuse_address() const;
   /// Allows several sockets to be bound to one port, among which the kernel spreads connections or
   /// datagrams (SO_REUSEPORT). Set it before bind, on each of the sockets.
-  void set_reuse_port(bool enabled) const;
+  void set_reuse_port(bool is_enabled) const;
   bool reuse_port() const;
   /// Makes bind() to port 0 reserve no port (IP_BIND_ADDRESS_NO_PORT): connect() chooses one that
   /// only has to be free for its peer. For stream sockets; set it before bind.
-  void set_bind_address_no_port(bool enabled) const;
+  void set_bind_address_no_port(bool is_enabled) const;
   bool bind_address_no_port() const;
   /// The size of the kernel's buffer (SO_SNDBUF, SO_RCVBUF). The kernel doubles the value, and ends
   /// its auto-tuning. Limited by net.core.wmem_max and rmem_max. For TCP, set it before connect or
@@ -125,7 +125,7 @@ class socket_ref {
 
   /// Makes an IPv6 socket refuse IPv4 peers, which otherwise have v4-mapped addresses
   /// (IPV6_V6ONLY). Set it before bind.
-  void set_v6_only(bool enabled) const;
+  void set_v6_only(bool is_enabled) const;
   bool v6_only() const;
   /// The byte of DSCP and ECN in sent packets (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
   void set_traffic_class(int value) const;
@@ -134,17 +134,17 @@ class socket_ref {
   // TCP.
 
   /// Sends small writes at once instead of waiting for an acknowledgement (TCP_NODELAY).
-  void set_no_delay(bool enabled) const;
+  void set_no_delay(bool is_enabled) const;
   bool no_delay() const;
   /// Complexity: one system call for each member that has a value.
   void set_keep_alive(const keep_alive_options& options) const;
   keep_alive_options keep_alive() const;
   /// Holds back bytes that do not fill a packet, for 200 ms at most (TCP_CORK).
-  void set_cork(bool enabled) const;
+  void set_cork(bool is_enabled) const;
   bool cork() const;
   /// Acknowledges at once (TCP_QUICKACK). The effect does not last: the kernel may delay
   /// acknowledgements again.
-  void set_quick_ack(bool enabled) const;
+  void set_quick_ack(bool is_enabled) const;
   bool quick_ack() const;
   /// The time for which sent data may stay unacknowledged before the connection is reset
   /// (TCP_USER_TIMEOUT), in whole milliseconds, rounded up, and at most 24 days; zero for the
@@ -165,10 +165,10 @@ class socket_ref {
   /// Notes the local address at which each datagram arrives as the source() of its sender's
   /// endpoint, so that a reply leaves from there (IP_PKTINFO, IPV6_RECVPKTINFO). For IP sockets
   /// only. Complexity: two system calls.
-  void set_packet_info(bool enabled) const;
+  void set_packet_info(bool is_enabled) const;
   bool packet_info() const;
   /// Allows sending to broadcast addresses (SO_BROADCAST).
-  void set_broadcast(bool enabled) const;
+  void set_broadcast(bool is_enabled) const;
   bool broadcast() const;
   /// Receives multicasts to `group` on an interface (MCAST_JOIN_GROUP) until leave_group(). 0
   /// stands for the scope of `group`, or else the interface of the route.
@@ -184,7 +184,7 @@ class socket_ref {
   /// Delivers the socket's multicasts to this machine's members of the group, too
   /// (IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP); on by default. Complexity: two system calls, as for
   /// the next two functions.
-  void set_multicast_loop(bool enabled) const;
+  void set_multicast_loop(bool is_enabled) const;
   bool multicast_loop() const;
   /// The maximum number of hops of multicasts (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); by default
   /// 1: the local network.

@@ -172,7 +172,7 @@ void tcp_client::core::post_commands() {
 }
 
 void tcp_client::core::run_commands() {
-  std::size_t left = commands_at_once;
+  std::size_t remaining = commands_at_once;
   while (auto next = commands.take()) {
     std::exception_ptr thrown;
     try {
@@ -181,7 +181,7 @@ void tcp_client::core::run_commands() {
     } catch (...) {
       thrown = std::current_exception();
     }
-    if (!thrown && --left > 0) continue;
+    if (!thrown && --remaining > 0) continue;
     try {
       post_commands();
     } catch (const std::bad_alloc&) {  // without memory for a post, this turn continues

@@ -524,11 +524,11 @@ TEST_F(TcpClientOfAHost, GivesUpOnceAllAddressesAreSilent) {
 // A protocol whose handshake is one byte of the server.
 class greeted_layer final : public gyre::net::layer {
  public:
-  greeted_layer() { established_ = false; }
+  greeted_layer() { is_established_ = false; }
   status handshake() override {
     if (unread().empty()) return status::wants_input;
     consume(1);
-    established_ = true;
+    is_established_ = true;
     return status::done;
   }
   gyre::duration handshake_timeout() const noexcept override { return 1h; }

@@ -93,7 +93,7 @@ tcp_connection_ref tcp_connection::ref() {
   detail::connection_control*& control = extra().control;
   if (control == nullptr) {
     control = new detail::connection_control(*this, loop(), group().options().output_limit);
-    control->alive.store(is_open(), std::memory_order_relaxed);  // relaxed: not shared yet
+    control->is_alive.store(is_open(), std::memory_order_relaxed);  // relaxed: not shared yet
   }
   return tcp_connection_ref(*control);
 }

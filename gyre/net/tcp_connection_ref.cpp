@@ -26,7 +26,7 @@ tcp_connection_ref::~tcp_connection_ref() {
 bool tcp_connection_ref::alive() const noexcept {
   // acquire: pairs with the release in connection_closing::leave(); after false, the effects of the
   // connection are visible.
-  return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
+  return control_ != nullptr && control_->is_alive.load(std::memory_order_acquire);
 }
 
 tcp_connection* tcp_connection_ref::get() const noexcept {
@@ -91,13 +91,13 @@ bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& is_posted, Functi
 }
 
 bool tcp_connection_ref::close() const {
-  return alive() &&
-         post_once(control_->close_posted, [](tcp_connection& connection) { connection.close(); });
+  return alive() && post_once(control_->is_close_posted,
+                              [](tcp_connection& connection) { connection.close(); });
 }
 
 bool tcp_connection_ref::abort() const {
-  return alive() &&
-         post_once(control_->abort_posted, [](tcp_connection& connection) { connection.abort(); });
+  return alive() && post_once(control_->is_abort_posted,
+                              [](tcp_connection& connection) { connection.abort(); });
 }
 
 }  // namespace gyre::net

@@ -958,7 +958,7 @@ TEST_F(TcpConnectionWithOutput, IsNotIdleWhileThePeerTakesSome) {
 // byte is read.
 constexpr std::size_t most_of_unix_piece = 40'000;
 
-// The same on a Unix socket, where bytes are acknowledged only when they are read.
+// A slow peer on a Unix socket, where bytes are acknowledged only when they are read.
 class UnixConnectionToASlowPeer : public TcpConnectionToASlowPeer {
  protected:
   void open_local(gyre::net::connection_options how, bool closes) {
@@ -1420,7 +1420,7 @@ TEST_F(TcpConnection, AnExceptionEndsItAndGoesToTheLoop) {
   wait_for_end();
   EXPECT_EQ(ends[0], std::errc::connection_aborted);
   EXPECT_EQ(thrown.size(), 1u);
-  peer next = connect();  // the server goes on
+  peer next = connect();  // the server continues
 }
 
 TEST_F(TcpConnection, AnExceptionOfTheLastCallIsNoLeak) {

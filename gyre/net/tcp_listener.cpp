@@ -4,7 +4,7 @@
 namespace gyre::net {
 namespace {
 
-socket listening_at(const endpoint& local, const listener_options& options) {
+socket open_listener(const endpoint& local, const listener_options& options) {
   socket result = socket::open(local.family(), socket_type::stream);
   result.set_reuse_address(options.reuse_address);
   if (options.reuse_port) result.set_reuse_port(true);
@@ -18,6 +18,6 @@ socket listening_at(const endpoint& local, const listener_options& options) {
 }  // namespace
 
 tcp_listener::tcp_listener(event_loop& loop, const endpoint& local, const listener_options& options)
-    : listener(loop, listening_at(local, options)) {}
+    : listener(loop, open_listener(local, options)) {}
 
 }  // namespace gyre::net

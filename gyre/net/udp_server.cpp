@@ -151,7 +151,7 @@ class udp_server_socket final : public udp_server::channel {
   void deliver_rest();
   void flush() noexcept;
   std::span<mmsghdr> describe_unsent() noexcept;
-  void record_sent(io::result result) noexcept;
+  void note_send_result(io::result result) noexcept;
   void close() noexcept;
   void close_when_done();
 
@@ -282,12 +282,12 @@ void udp_server_socket::flush() noexcept {
     }
     const std::span<mmsghdr> unsent = describe_unsent();
     if (draining_.next().peer.is_unix()) {
-      record_sent(detail::system::send_without_waiting(fd(), unsent));
+      note_send_result(detail::system::send_without_waiting(fd(), unsent));
       continue;
     }
     open_->sending.messages = unsent;
     const std::optional<io::result> result = open_->descriptor.start(open_->sending);
-    if (result) record_sent(*result);
+    if (result) note_send_result(*result);
   }
 }
 
@@ -307,13 +307,13 @@ void udp_server_socket::on_sent(io::request& request, io::result result) {
   udp_server_socket& self = *static_cast<send_some&>(request).self;
   const callback_gate::pass passing(self.gate_);
   if (!passing) return;
-  self.record_sent(result);
+  self.note_send_result(result);
   self.flush();
   if (self.is_stopping_) self.close_when_done();
 }
 
 // Notes the result of sending; an error is that of the first unsent reply, which is dropped.
-void udp_server_socket::record_sent(io::result result) noexcept {
+void udp_server_socket::note_send_result(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_ : errors_).add(1);
     ++draining_.sent;

@@ -131,10 +131,10 @@ class udp_server {
   /// Begins to receive. Throws std::logic_error if called twice.
   void start();
   /// Closes the sockets for ever, once all waiting replies are sent or refused. Returns at once;
-  /// `done` is called afterwards, on the first of the loops, unless the server has been destroyed:
-  /// on another thread perhaps before stop() returns. `done` may destroy the server. May be called
-  /// again, and before start(). Throws std::bad_alloc.
-  void stop(move_only_function<void()> done = {});
+  /// `callback` is called afterwards, on the first of the loops, unless the server has been
+  /// destroyed: on another thread perhaps before stop() returns. `callback` may destroy the server.
+  /// May be called again, and before start(). Throws std::bad_alloc.
+  void stop(move_only_function<void()> callback = {});
 
   const std::string& name() const noexcept;
   udp_server_metrics metrics() const noexcept;

@@ -102,9 +102,9 @@ task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, st
   return send_cut(descriptor().get(), bytes, segment, peer);
 }
 
-bool udp_socket::set_receive_offload(bool enabled) {
+bool udp_socket::set_receive_offload(bool is_enabled) {
   const io::result set =
-      detail::system::set_option(options().fd(), detail::system::udp_gro, enabled ? 1 : 0);
+      detail::system::set_option(options().fd(), detail::system::udp_gro, is_enabled ? 1 : 0);
   if (!set && set.error_number() != ENOPROTOOPT) detail::fail(set.error(), "UDP_GRO");
   return set.ok();
 }

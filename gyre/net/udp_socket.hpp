@@ -51,7 +51,7 @@ class udp_socket : public datagram_socket {
   /// Enables GRO (UDP_GRO, Linux 5.0): the kernel joins datagrams of one peer that come together;
   /// datagram::segment and received_datagram::segment are the size of each. Then receive into 64
   /// KiB. Returns false if the kernel does not support GRO. Throws std::system_error.
-  bool set_receive_offload(bool enabled);
+  bool set_receive_offload(bool is_enabled);
 };
 
 }  // namespace gyre::net

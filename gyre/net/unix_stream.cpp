@@ -52,7 +52,7 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* socket,
   co_return bytes_and_fds{size, std::move(fds)};
 }
 
-socket listening_at(const endpoint& local, const unix_listener_options& options) {
+socket open_listener(const endpoint& local, const unix_listener_options& options) {
   socket result = socket::open(address_family::local, socket_type::stream);
   detail::bind_listener(result, local, options.replace_stale);
   result.listen(options.backlog);
@@ -83,7 +83,7 @@ std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop) {
 
 unix_listener::unix_listener(event_loop& loop, const endpoint& local,
                              const unix_listener_options& options)
-    : listener(loop, listening_at(local, options)) {}
+    : listener(loop, open_listener(local, options)) {}
 
 task<unix_stream> connect_unix(event_loop& loop, endpoint remote) {
   socket result = socket::open(address_family::local, socket_type::stream);

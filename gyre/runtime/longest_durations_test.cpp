@@ -65,7 +65,7 @@ template <class Unit>
 class LongestDurations : public testing::Test {
  public:
   static constexpr auto longest = Unit::longest;
-  // The same, as a point in time.
+  // The longest duration as a point in time.
   static constexpr std::chrono::time_point<std::chrono::steady_clock,
                                            std::remove_const_t<decltype(longest)>>
       latest{longest};
@@ -268,7 +268,7 @@ TYPED_TEST(LongestDurations, SubmissionsWaitForASlot) {
 
 // ---- runtime
 
-// Goes on when it is asked to stop, until the event.
+// Continues after a stop request, until the event is set.
 task<> wait_for(gyre::manual_reset_event& finish) { co_await gyre::shielded(finish.wait()); }
 
 TYPED_TEST(LongestDurations, ARuntimeDrainsUntilItsTasksEnd) {

@@ -26,8 +26,8 @@ int sigpipe_ignorers = 0;  // number of runtimes that ignore SIGPIPE; protected 
 
 }  // namespace
 
-runtime::ignored_sigpipe::ignored_sigpipe(bool enabled) noexcept {
-  if (!enabled) return;
+runtime::ignored_sigpipe::ignored_sigpipe(bool is_enabled) noexcept {
+  if (!is_enabled) return;
   const std::lock_guard lock(sigpipe_mutex);
   is_ignored_ = sigpipe_ignorers > 0 || detail::replace_default_action(SIGPIPE, SIG_IGN);
   if (is_ignored_) ++sigpipe_ignorers;

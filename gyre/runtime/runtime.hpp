@@ -281,7 +281,7 @@ class runtime {
   // The scope in which SIGPIPE is ignored, unless the program has a handler for it.
   class ignored_sigpipe {
    public:
-    explicit ignored_sigpipe(bool enabled) noexcept;
+    explicit ignored_sigpipe(bool is_enabled) noexcept;
     ignored_sigpipe& operator=(ignored_sigpipe&&) = delete;
     ~ignored_sigpipe();
 

@@ -247,24 +247,24 @@ class async_cache_core {
   // another entry was dropped to make room, so that the caller must call again.
   bool store_or_make_room(const identity& key, value& content, std::size_t weight,
                           steady_time expiry, node& dropped_node) {
-    auto found = entries_.find(key);
-    const bool is_new = found == entries_.end();
+    auto match = entries_.find(key);
+    const bool is_new = match == entries_.end();
     if (weight > settings_.weight_limit) {
-      if (!is_new) dropped_node = remove(found);
+      if (!is_new) dropped_node = remove(match);
       return true;
     }
-    const std::size_t others = weight_ - (is_new ? 0 : found->second.weight);
+    const std::size_t others = weight_ - (is_new ? 0 : match->second.weight);
     const bool has_room = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
                           others <= settings_.weight_limit - weight;
     if (!has_room) {
-      if (!is_new) use(found->second);  // so that the next line drops another entry
+      if (!is_new) use(match->second);  // so that the next line drops another entry
       dropped_node = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;
     }
-    if (is_new) found = entries_.try_emplace(key).first;
-    entry& stored = found->second;
-    stored.key = &found->first;
+    if (is_new) match = entries_.try_emplace(key).first;
+    entry& stored = match->second;
+    stored.key = &match->first;
     stored.content.swap(content);
     stored.weight = weight;
     stored.expiry = expiry;

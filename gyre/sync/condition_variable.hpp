@@ -75,7 +75,7 @@ class condition_variable {
   void notify(std::size_t limit) noexcept;
   void cancel(waiter& node) noexcept;
   void abandon(waiter& node) noexcept;
-  static void move(waiter& listed, line& target) noexcept;
+  static void move(waiter& node, line& target) noexcept;
   static void hand_over(line& waiters) noexcept;
 
   detail::state_word lock_;

@@ -60,15 +60,15 @@ keyed_rate_limiter::decision keyed_rate_limiter::try_acquire(std::span<const std
 }
 
 // Returns the entry of `hash`, which replaces the entry with the fullest bucket if it is new.
-keyed_rate_limiter::entry& keyed_rate_limiter::find_or_replace(set& candidates, std::uint64_t hash,
-                                                               std::int64_t now,
-                                                               std::uint64_t& forgotten) noexcept {
+keyed_rate_limiter::entry& keyed_rate_limiter::find_or_replace(
+    set& candidates, std::uint64_t hash, std::int64_t now,
+    std::uint64_t& forgotten_count) noexcept {
   entry* fullest = candidates.data();
   for (entry& each : candidates) {
     if (each.hash == hash) return each;
     if (each.full_at < fullest->full_at) fullest = &each;
   }
-  if (fullest->full_at > now) ++forgotten;
+  if (fullest->full_at > now) ++forgotten_count;
   *fullest = {.hash = hash};
   return *fullest;
 }

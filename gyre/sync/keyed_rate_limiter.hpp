@@ -114,7 +114,7 @@ class keyed_rate_limiter {
 
   decision decide(entry& bucket, std::int64_t now, std::uint64_t tokens) const noexcept;
   static entry& find_or_replace(set& candidates, std::uint64_t hash, std::int64_t now,
-                                std::uint64_t& forgotten) noexcept;
+                                std::uint64_t& forgotten_count) noexcept;
 
   const std::uint64_t burst_;
   const detail::token_rate rate_;

@@ -3,7 +3,7 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
 

@@ -153,9 +153,9 @@ class single_flight {
       node ended;
       const shared_task<T> unneeded = work_;  // this and `ended` are destroyed after unlocking
       const std::lock_guard hold(flights_.mutex_);
-      const auto found = flights_.executions_.find(key_);
-      if (join(found)) return;
-      if (found != flights_.executions_.end()) ended = flights_.executions_.extract(found);
+      const auto match = flights_.executions_.find(key_);
+      if (join(match)) return;
+      if (match != flights_.executions_.end()) ended = flights_.executions_.extract(match);
       flights_.executions_.try_emplace(key_, execution{.work = work_, .callers = 1});
     }
 

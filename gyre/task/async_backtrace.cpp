@@ -32,8 +32,8 @@ std::string async_backtrace::to_string() const {
   return text;
 }
 
-std::ostream& operator<<(std::ostream& out, const async_backtrace& trace) {
-  return out << trace.to_string();
+std::ostream& operator<<(std::ostream& output, const async_backtrace& trace) {
+  return output << trace.to_string();
 }
 
 }  // namespace gyre

@@ -25,16 +25,16 @@ bool scope_join::wait() noexcept {
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   // acquire, here and below: pairs with the release in take_joiners(); makes the errors of the
   // tasks visible.
-  std::uintptr_t seen = scope_->joiners_.load(std::memory_order_acquire);
+  std::uintptr_t expected = scope_->joiners_.load(std::memory_order_acquire);
   do {
-    if (seen == async_scope::ended) {
+    if (expected == async_scope::ended) {
       waits_ = false;
       return false;
     }
-    next_ = reinterpret_cast<scope_join*>(seen);
+    next_ = reinterpret_cast<scope_join*>(expected);
     // release: pairs with the acquire in take_joiners(); makes this awaiter visible to the thread
     // that resumes it.
-  } while (!scope_->joiners_.compare_exchange_weak(seen, self, std::memory_order_release,
+  } while (!scope_->joiners_.compare_exchange_weak(expected, self, std::memory_order_release,
                                                    std::memory_order_acquire));
   return true;
 }
@@ -85,11 +85,11 @@ std::coroutine_handle<> async_scope::resume_joiners(scope& self,
   for (detail::scope_join* each = static_cast<async_scope&>(self).take_joiners();
        each != nullptr;) {
     detail::scope_join& joiner = *std::exchange(each, each->next_);
-    executor* const where = joiner.context_->where;
-    if (where == end_executor && !next) {
+    executor* const target = joiner.context_->where;
+    if (target == end_executor && !next) {
       next = joiner.waiting;
     } else {
-      where->post(joiner);
+      target->post(joiner);
     }
   }
   return next ? next : std::noop_coroutine();

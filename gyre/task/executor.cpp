@@ -12,9 +12,9 @@ class inline_executor_type final : public executor {
  public:
   void post(operation& op) noexcept override {
     waiting_.push_back(op);
-    if (!std::exchange(running_, true)) {
+    if (!std::exchange(is_running_, true)) {
       while (operation* next = waiting_.pop_front()) next->execute();
-      running_ = false;
+      is_running_ = false;
     }
   }
   bool running_here() const noexcept override { return true; }
@@ -22,7 +22,7 @@ class inline_executor_type final : public executor {
  private:
   // Each thread has a queue of its own, although all threads share the executor.
   static inline constinit thread_local intrusive_queue<operation> waiting_;
-  static inline constinit thread_local bool running_ = false;
+  static inline constinit thread_local bool is_running_ = false;
 };
 
 constinit inline_executor_type the_inline_executor;

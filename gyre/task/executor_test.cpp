@@ -98,7 +98,7 @@ TEST(ForeignCoroutine, WaitsInlineAndCannotBeStopped) {
   EXPECT_TRUE(ended);
 }
 
-// The same type with a context, so that it can await everything, tasks too.
+// A fire_and_forget with a context, so that it can await everything, tasks too.
 struct with_context {
   struct promise_type : fire_and_forget::promise_type {
     explicit promise_type(gyre::executor& where, int&) { own.where = &where; }

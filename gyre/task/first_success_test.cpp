@@ -179,7 +179,7 @@ TEST(FirstSuccess, ThrowsTheStopAlsoIfAnotherFailsBecauseOfIt) {
   const auto fails_when_stopped = []() -> task<int> {
     try {
       co_await sleep_for(1h);
-    } catch (const gyre::operation_cancelled&) {  // goes on
+    } catch (const gyre::operation_cancelled&) {  // the coroutine continues
     }
     co_await gyre::shielded(gyre::yield());
     throw std::runtime_error("because of the stop");

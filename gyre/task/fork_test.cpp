@@ -298,7 +298,7 @@ TEST(Fork, AChildThatWasAskedToStopAloneGivesAnError) {
     } catch (const std::system_error& error) {
       code = error.code();
     }
-    co_await gyre::sleep_for(1ms);  // the coroutine itself goes on
+    co_await gyre::sleep_for(1ms);  // the coroutine itself continues
     co_return code;
   };
   EXPECT_EQ(run_in_virtual_time(executor, parent()), std::errc::operation_canceled);

@@ -15,7 +15,7 @@
 #include <gyre/task/detail/attempt.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_group.hpp>
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 #include <gyre/task/detail/success_race.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
@@ -74,7 +74,7 @@ class hedged_attempts {
       : group_(group),
         make_(make),
         options_(options),
-        timers_(needed_timers(group.parent(), "gyre::hedge")),
+        timers_(require_timers(group.parent(), "gyre::hedge")),
         next_start_(timers_.now()),
         delay_(group),
         race_(group) {}

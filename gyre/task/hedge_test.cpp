@@ -181,7 +181,7 @@ TEST_F(Hedge, AwaitsAnAttemptThatIgnoresTheStop) {
     if (number == 1) co_return 1;
     try {
       co_await sleep_for(1h);
-    } catch (const gyre::operation_cancelled&) {  // goes on
+    } catch (const gyre::operation_cancelled&) {  // the coroutine continues
     }
     co_await gyre::shielded(gyre::yield());
     ended = true;

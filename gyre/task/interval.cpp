@@ -2,7 +2,7 @@
 #include <gyre/task/interval.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 
 #include <utility>
 

@@ -43,21 +43,21 @@ void for_each_live_task(auto take) {
   }
 }
 
-void write_place(std::ostream& out, const live_task& task) {
-  if (!task.name.empty()) out << '"' << printable_text(task.name) << '"';
+void write_place(std::ostream& output, const live_task& task) {
+  if (!task.name.empty()) output << '"' << printable_text(task.name) << '"';
   if (task.from.line() == 0) return;
-  if (!task.name.empty()) out << ' ';
-  out << "from " << task.from.file_name() << ':' << task.from.line();
+  if (!task.name.empty()) output << ' ';
+  output << "from " << task.from.file_name() << ':' << task.from.line();
 }
 
-void write_peer(std::ostream& out, const live_task& task) {
-  if (!task.peer.empty()) out << ", peer " << printable_text(task.peer);
+void write_peer(std::ostream& output, const live_task& task) {
+  if (!task.peer.empty()) output << ", peer " << printable_text(task.peer);
 }
 
-void write_age(std::ostream& out, std::chrono::nanoseconds age) {
+void write_age(std::ostream& output, std::chrono::nanoseconds age) {
   const auto tenths =
       std::chrono::duration_cast<std::chrono::duration<std::int64_t, std::deci>>(age);
-  out << tenths.count() / 10 << '.' << tenths.count() % 10 << " s";
+  output << tenths.count() / 10 << '.' << tenths.count() % 10 << " s";
 }
 
 /// The key of tasks that have one name and were started at one place.
@@ -79,19 +79,19 @@ struct tasks_of_place {
 
 }  // namespace detail
 
-std::ostream& operator<<(std::ostream& out, const live_task& task) {
+std::ostream& operator<<(std::ostream& output, const live_task& task) {
   std::ostringstream line;
   detail::write_place(line, task);
   line << ", for ";
   detail::write_age(line, task.age);
   detail::write_peer(line, task);
   if (!task.has_begun) line << ", has not begun";
-  return out << line.view();
+  return output << line.view();
 }
 
-void record_live_tasks(bool enabled) noexcept {
+void record_live_tasks(bool is_enabled) noexcept {
   // relaxed: the flag orders no other data.
-  detail::live_tasks_are_recorded.store(enabled, std::memory_order_relaxed);
+  detail::live_tasks_are_recorded.store(is_enabled, std::memory_order_relaxed);
 }
 
 std::vector<live_task> live_tasks(std::size_t limit) {

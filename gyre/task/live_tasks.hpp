@@ -54,7 +54,7 @@ struct live_task {
 /// Complexity: while off, one load for each task or request that is started. While on, some 200
 /// bytes from the slab and two short locks, about 40 ns for each task or request; no cost for its
 /// awaits.
-void record_live_tasks(bool enabled) noexcept;
+void record_live_tasks(bool is_enabled) noexcept;
 
 /// Returns the recorded tasks that have not ended, at most `limit`, the oldest first.
 ///

@@ -383,7 +383,7 @@ TEST_F(Cancelled, IsCountedOnceHoweverDeepItWasThrown) {
       inplace_stop_source never;
       auto all = gyre::stop_when(gyre::with_timeout(gyre::with_scope(body), 1h), never.get_token());
       co_await std::move(all);
-    } catch (const operation_cancelled&) {  // goes on
+    } catch (const operation_cancelled&) {  // the coroutine continues
     }
     auto here = gyre::detail::this_context();
     co_return (co_await here).cancellations;

@@ -2,7 +2,7 @@
 #include <gyre/task/retry.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 
 #include <stdexcept>
 #include <system_error>
@@ -43,7 +43,7 @@ void check(const retry_options& options) {
 
 retry_schedule::retry_schedule(const retry_options& options, const task_context& context)
     : options_(options),
-      timers_(needed_timers(context, "gyre::retry")),
+      timers_(require_timers(context, "gyre::retry")),
       latest_start_(options.time_limit ? later(timers_.now(), *options.time_limit)
                                        : steady_time::max()) {}
 

@@ -138,10 +138,10 @@ void scope::add_task(detail::scope_entry& entry, task_context& context) {
     // The count is not zero, because the caller keeps the scope open.
     open_.fetch_add(one_task, std::memory_order_relaxed);
   } else {
-    std::size_t seen = open_.load(std::memory_order_relaxed);
+    std::size_t expected = open_.load(std::memory_order_relaxed);
     do {
-      if (seen == 0) throw_ended();
-    } while (!open_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed,
+      if (expected == 0) throw_ended();
+    } while (!open_.compare_exchange_weak(expected, expected + one_task, std::memory_order_relaxed,
                                           std::memory_order_relaxed));
   }
   children_.add(entry, context, mutex_);
@@ -210,11 +210,11 @@ std::exception_ptr scope::final_error(const task_context& joiner, bool was_count
   if (first_error_ != nullptr) {
     if (policy_ == scope_errors::stop_at_first)
       return detail::translate_child_error(joiner, first_error_);
-    std::vector<std::exception_ptr> all;
-    all.reserve(1 + more_errors_.size());
-    all.push_back(first_error_);
-    all.insert(all.end(), more_errors_.begin(), more_errors_.end());
-    return std::make_exception_ptr(scope_error(std::move(all)));
+    std::vector<std::exception_ptr> errors;
+    errors.reserve(1 + more_errors_.size());
+    errors.push_back(first_error_);
+    errors.insert(errors.end(), more_errors_.begin(), more_errors_.end());
+    return std::make_exception_ptr(scope_error(std::move(errors)));
   }
   if (!was_cancelled_ || !joiner.stop.stop_requested()) return nullptr;
   if (!was_counted) detail::count_cancellation(joiner);

@@ -29,11 +29,11 @@ class detached_task final : task_context {
  public:
   struct handler {};
 
-  explicit detached_task(spawned_work<handler>& spawned) noexcept {
-    where = &spawned.target;
-    stop = spawned.stop;
+  explicit detached_task(spawned_work<handler>& source) noexcept {
+    where = &source.target;
+    stop = source.stop;
     finished = &destroy;
-    trace.name.set(spawned.name.get());
+    trace.name.set(source.name.get());
   }
 
   void start(task<> work) { task_access::state(work).start_detached(*this, end_); }
@@ -49,11 +49,10 @@ class handled_task final : started_task<handled_task> {
  public:
   using handler = move_only_function<void(std::exception_ptr)>;
 
-  explicit handled_task(spawned_work<handler>& spawned) noexcept
-      : started_task(spawned.target, std::move(spawned.work)),
-        on_error_(std::move(spawned.on_error)) {
-    stop = spawned.stop;
-    trace.name.set(spawned.name.get());
+  explicit handled_task(spawned_work<handler>& source) noexcept
+      : started_task(source.target, std::move(source.work)), on_error_(std::move(source.on_error)) {
+    stop = source.stop;
+    trace.name.set(source.name.get());
   }
 
   void start() { started_task::start(); }
@@ -76,11 +75,11 @@ class posted_task final : operation {
   static constexpr std::size_t bytes() noexcept {
     return std::max(sizeof(posted_task), sizeof(Started));
   }
-  static void post(spawned_work<handler> spawned) {
+  static void post(spawned_work<handler> source) {
     void* const memory = slab_allocate(bytes());
-    executor& target = spawned.target;
+    executor& target = source.target;
     // Runs the task, or destroys it if the executor is destroyed first.
-    target.post_discardable(*new (memory) posted_task(std::move(spawned)),
+    target.post_discardable(*new (memory) posted_task(std::move(source)),
                             [](operation& self) noexcept {
                               auto& op = static_cast<posted_task&>(self);
                               op.~posted_task();
@@ -89,8 +88,8 @@ class posted_task final : operation {
   }
 
  private:
-  explicit posted_task(spawned_work<handler>&& spawned) noexcept
-      : operation(&on_start), spawned_(std::move(spawned)) {}
+  explicit posted_task(spawned_work<handler>&& source) noexcept
+      : operation(&on_start), spawned_(std::move(source)) {}
 
   static void on_start(operation& self) {
     auto& posted = static_cast<posted_task&>(self);

@@ -34,7 +34,7 @@ task<int> recorded(run_record& runs, int value) {
   co_return value;
 }
 
-// Lets another thread run the children behind this one, to their ends or first waits.
+// Lets another thread run the children after this one, to their ends or first waits.
 task<int> handing_over(forking_executor& executor, run_record& runs, int value) {
   runs.order.push_back(value);
   runs.threads.push_back(this_thread_id());

@@ -166,7 +166,7 @@ TEST(WhenAny, WaitsForOneThatDoesNotHeedTheStop) {
     for (int i = 0; i < 3; ++i) {
       try {
         co_await sleep_for(1h);
-      } catch (const gyre::operation_cancelled&) {  // goes on
+      } catch (const gyre::operation_cancelled&) {  // the loop continues
       }
       co_await gyre::shielded(gyre::yield());
     }

@@ -98,7 +98,7 @@ class fake_dns_server {
 
  private:
   struct connection {
-    connection(fake_dns_server& server, net::socket accepted);
+    connection(fake_dns_server& server, net::socket client_socket);
     net::socket socket;
     std::string input;
     fd_watch watch;

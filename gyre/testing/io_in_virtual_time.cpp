@@ -110,7 +110,7 @@ void io_in_virtual_time::settle() {
   }
 }
 
-void io_in_virtual_time::advance(duration elapsed) { loop.run_for(elapsed); }
+void io_in_virtual_time::advance(duration length) { loop.run_for(length); }
 
 void io_in_virtual_time::set_waiting_for_threads(bool waits) noexcept {
   poller_.set_waiting_for_threads(waits);

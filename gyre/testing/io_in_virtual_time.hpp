@@ -54,8 +54,8 @@ class io_in_virtual_time {
   }
   /// Runs the loop until nothing is ready and io::blocking_pool() is idle; time stands still.
   void settle();
-  /// Advances the time by `elapsed`, running the timers that expire on the way.
-  void advance(duration elapsed);
+  /// Advances the time by `length`, running the timers that expire on the way.
+  void advance(duration length);
   /// Sets whether the loop waits in real time when nothing is ready, instead of moving on to the
   /// next deadline: while threads of the program work that will post to the loop. Off at first.
   void set_waiting_for_threads(bool waits) noexcept;

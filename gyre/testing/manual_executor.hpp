@@ -76,21 +76,21 @@ class manual_executor final : public executor, public timer_service {
     while (run_one()) ++ran;
     return ran;
   }
-  /// Advances the time by `elapsed`: runs all operations, then expires each timer that is due
+  /// Advances the time by `length`: runs all operations, then expires each timer that is due
   /// meanwhile at its own time, followed by the operations pending then. Returns the number of
   /// expired timers.
-  std::size_t advance(duration elapsed) {
-    const steady_time end = gyre::detail::later(now(), elapsed);
+  std::size_t advance(duration length) {
+    const steady_time end = gyre::detail::later(now(), length);
     // Timers expire at the end of their tick.
     const steady_time last_tick = gyre::detail::later(end, gyre::detail::timer_wheel::tick_length);
-    std::size_t expired = 0;
+    std::size_t expired_count = 0;
     run_all();
     for (auto next = wheel_.next_wakeup(); next && *next < last_tick; next = wheel_.next_wakeup()) {
-      expired += expire_at(*next);
+      expired_count += expire_at(*next);
       run_all();
     }
     set_time(end);
-    return expired;
+    return expired_count;
   }
   /// Advances the time to the earliest deadline of a timer, and expires that timer alone. Runs no
   /// operation. Returns false if no timer is started that can expire (steady_time::max() never

@@ -30,9 +30,10 @@ const EVP_MD* hash_of(const X509* certificate) noexcept {
 }  // namespace
 
 std::vector<std::byte> server_end_point(const net::layer& secure) {
-  const auto* const machine = dynamic_cast<const detail::engine*>(&secure);
-  if (machine == nullptr || machine->native() == nullptr || machine->loaded().is_server) return {};
-  const X509* const certificate = SSL_get0_peer_certificate(machine->native());
+  const auto* const protocol = dynamic_cast<const detail::engine*>(&secure);
+  if (protocol == nullptr || protocol->native() == nullptr || protocol->loaded().is_server)
+    return {};
+  const X509* const certificate = SSL_get0_peer_certificate(protocol->native());
   const EVP_MD* const hash = certificate == nullptr ? nullptr : hash_of(certificate);
   std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
   unsigned size = 0;

@@ -16,8 +16,8 @@ namespace gyre::tls {
 namespace detail {
 
 struct stream_opener {
-  static task<tls_stream> open(net::tcp_stream connection, std::unique_ptr<engine> machine) {
-    task<net::layered_stream> work = net::open_layer(std::move(connection), std::move(machine));
+  static task<tls_stream> open(net::tcp_stream connection, std::unique_ptr<engine> protocol) {
+    task<net::layered_stream> work = net::open_layer(std::move(connection), std::move(protocol));
     net::layered_stream inner = co_await std::move(work);
     co_return tls_stream(std::move(inner));
   }
@@ -35,8 +35,8 @@ task<tls_stream> accept_tls(net::tcp_stream connection, tls_context context) {
   if (context && !context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::accept: a client's context");
   }
-  auto machine = std::make_unique<detail::engine>(context, std::string(), session());
-  task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(machine));
+  auto protocol = std::make_unique<detail::engine>(context, std::string(), session());
+  task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(protocol));
   tls_stream stream = co_await std::move(work);
   co_return stream;
 }
@@ -46,9 +46,9 @@ task<tls_stream> connect_tls(net::tcp_stream connection, std::string host, tls_c
   if (context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::connect: a server's context");
   }
-  auto machine = std::make_unique<detail::engine>(context, std::move(host), previous_session);
-  machine->request_protocols(protocols);
-  task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(machine));
+  auto protocol = std::make_unique<detail::engine>(context, std::move(host), previous_session);
+  protocol->request_protocols(protocols);
+  task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(protocol));
   tls_stream stream = co_await std::move(work);
   co_return stream;
 }
@@ -56,13 +56,13 @@ task<tls_stream> connect_tls(net::tcp_stream connection, std::string host, tls_c
 }  // namespace
 
 connection_info tls_stream::info() const {
-  const detail::engine* const machine = engine_of(*this);
-  if (machine == nullptr) throw std::system_error(io::errc::not_open, "gyre::tls::tls_stream");
-  return detail::info_of(machine->native());
+  const detail::engine* const protocol = engine_of(*this);
+  if (protocol == nullptr) throw std::system_error(io::errc::not_open, "gyre::tls::tls_stream");
+  return detail::info_of(protocol->native());
 }
 tls::session tls_stream::session() const {
-  const detail::engine* const machine = engine_of(*this);
-  return machine == nullptr ? tls::session() : machine->newest_session();
+  const detail::engine* const protocol = engine_of(*this);
+  return protocol == nullptr ? tls::session() : protocol->newest_session();
 }
 
 task<tls_stream> accept(net::tcp_stream connection, const tls_context& context) {

@@ -122,9 +122,9 @@ std::optional<connection_info> info_of(const net::tcp_connection& connection) {
 }
 
 std::optional<connection_info> info_of(const net::layer& secure) {
-  const auto* const machine = dynamic_cast<const detail::engine*>(&secure);
-  if (machine == nullptr) return std::nullopt;
-  return detail::info_of(machine->native());
+  const auto* const protocol = dynamic_cast<const detail::engine*>(&secure);
+  if (protocol == nullptr) return std::nullopt;
+  return detail::info_of(protocol->native());
 }
 
 }  // namespace gyre::tls

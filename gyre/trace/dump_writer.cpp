@@ -57,16 +57,16 @@ dump_writer_options checked(dump_writer_options settings) {
 
 // Returns the events as JSON, without the oldest ones if they are too many; nothing if even the
 // latest millisecond has too many.
-std::optional<std::string> json_within(std::size_t max_bytes, detail::snapshot taken, duration last,
-                                       detail::function_names& names) {
+std::optional<std::string> make_json(std::size_t max_bytes, detail::snapshot records, duration last,
+                                     detail::function_names& names) {
   for (;;) {
-    std::string json = detail::report_as_json(taken, names);
+    std::string json = detail::report_as_json(records, names);
     if (json.size() <= max_bytes) return json;
     if (last < min_limit) return std::nullopt;
     last = last / 2;
-    for (detail::thread_snapshot& thread : taken.threads) {
+    for (detail::thread_snapshot& thread : records.threads) {
       std::erase_if(thread.events, [&](const detail::timed_event& each) {
-        return taken.time - each.end() > last;
+        return records.time - each.end() > last;
       });
     }
   }
@@ -114,8 +114,8 @@ class dump_writer::core {
         detail::describe_activity(slow.kind, slow.object, names) + " took " +
         detail::describe_duration(gyre::detail::measured_tick_rate().to_duration(slow.length));
     const std::string path = next_path();
-    const auto json = json_within(options_.max_file_bytes, detail::snapshot::take(options_.last),
-                                  options_.last, names);
+    const auto json = make_json(options_.max_file_bytes, detail::snapshot::take(options_.last),
+                                options_.last, names);
     const std::error_code error =
         json ? std::error_code(gyre::detail::replace_file(path, *json), std::system_category())
              : std::make_error_code(std::errc::file_too_large);

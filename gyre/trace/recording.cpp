@@ -9,9 +9,9 @@
 
 namespace gyre::trace {
 
-void set_recording(bool enabled) noexcept {
+void set_recording(bool is_enabled) noexcept {
   // relaxed: a setting that orders nothing.
-  detail::recording_is_on.store(enabled && detail::is_compiled_in, std::memory_order_relaxed);
+  detail::recording_is_on.store(is_enabled && detail::is_compiled_in, std::memory_order_relaxed);
 }
 
 bool is_recording() noexcept {

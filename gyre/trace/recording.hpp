@@ -19,7 +19,7 @@ inline constexpr std::size_t default_ring_size = std::size_t{256} << 10;
 /// Thread-safety: any thread; other threads follow soon.
 /// Complexity: see docs/design/trace.md. While on, an event takes some 10 to 20 ns. While off, one
 /// load.
-void set_recording(bool enabled) noexcept;
+void set_recording(bool is_enabled) noexcept;
 
 /// Returns whether events are recorded; always false in a build with GYRE_TRACE=OFF.
 [[nodiscard]] bool is_recording() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: operations of a NATS server. What is found does not depend on cuts, and is within
+// Fuzz target: operations of a NATS server. The operations do not depend on cuts, and are within
 // the bytes; messages with any headers, and any INFO, can be read.
 #include <gyre/engines/nats/detail/login.hpp>
 #include <gyre/engines/nats/detail/message_block.hpp>

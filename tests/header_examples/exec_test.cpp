@@ -224,7 +224,7 @@ TEST(ExecExamples, SignalSetStopsTheLoop) {
   EXPECT_TRUE(received);
 }
 
-// The same header.
+// The second example of the header of signal_set.
 gyre::task<> reload_at_hang_up(gyre::loop& loop, int& reloads) {
   const auto reload = [&] {
     if (++reloads == 2) throw header_examples::seen_enough();

@@ -41,7 +41,7 @@ std::string peak_memory() {
   return "0";
 }
 
-// A line each. Of the one loop's thread.
+// The failures so far, a line for each. Belongs to the loop's thread.
 std::string& failures() {
   static std::string lines;
   return lines;

@@ -51,7 +51,8 @@ class receipt_task {
   int* id_;
 };
 
-/// The same for two cells: the consumer checks what lies where the second cell's atomic was.
+/// A receipt_task of two cells: the consumer checks the bytes in the place of the second cell's
+/// atomic.
 class large_receipt_task : public receipt_task {
  public:
   large_receipt_task(receipts& received, int id) : receipt_task(received, id) { words_.fill(id); }

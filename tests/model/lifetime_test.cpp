@@ -150,7 +150,7 @@ TEST(Lifetimes, TheNaiveStackReadsFreedNodes) {
   EXPECT_FALSE(found.failure.empty());
 }
 
-// The same stack with atomic links and nodes that are never freed: ABA remains.
+// A naive stack with atomic links and nodes that are never freed: ABA remains.
 TEST(Lifetimes, TheNaiveStackTakesANodeTwiceByAba) {
   struct node {
     model::atomic<node*> next{nullptr};

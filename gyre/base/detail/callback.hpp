@@ -30,17 +30,17 @@ class callback {
   struct call {
     explicit call(callback& target) noexcept
         : owner(target), borrowed(std::move(target.function_)) {
-      owner.destroyed_ = &destroyed;
+      owner.destroyed_ = &was_destroyed;
     }
     call& operator=(call&&) = delete;
     ~call() {
-      if (destroyed) return;
+      if (was_destroyed) return;
       owner.function_ = std::move(borrowed);
       owner.destroyed_ = nullptr;
     }
     callback& owner;
     function borrowed;
-    bool destroyed = false;
+    bool was_destroyed = false;
   };
 
   function function_;

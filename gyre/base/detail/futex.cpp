@@ -23,10 +23,10 @@ void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
   // that has passed.
   const bool has_deadline = deadline != steady_time::max();
   if (has_deadline && deadline <= monotonic_now()) return;
-  const std::timespec until =
+  const std::timespec deadline_spec =
       to_timespec(std::max(deadline.time_since_epoch(), std::chrono::nanoseconds{0}));
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, has_deadline ? &until : nullptr,
-            nullptr, FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+            has_deadline ? &deadline_spec : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept {

@@ -29,13 +29,13 @@ class mpsc_queue {
   /// then wake the consumer.
   [[nodiscard]] bool push(operation& op) noexcept {
     // relaxed: the value is only compared, and stored in the operation.
-    std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
+    std::uintptr_t expected = newest_.load(std::memory_order_relaxed);
     do {
-      op.next = to_operation(seen);
+      op.next = to_operation(expected);
       // release: pairs with the acquire in take(), which then sees the operation's contents.
-    } while (!newest_.compare_exchange_weak(seen, to_word(op), std::memory_order_release,
+    } while (!newest_.compare_exchange_weak(expected, to_word(op), std::memory_order_release,
                                             std::memory_order_relaxed));
-    return seen == idle;
+    return expected == idle;
   }
 
   /// Takes all operations, the oldest first. Called by the consumer.

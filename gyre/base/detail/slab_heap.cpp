@@ -252,9 +252,9 @@ void slab_heap::give_up_ownership() noexcept {
 }
 
 void slab_heap::add_to(slab_stats& stats) const noexcept {
-  const std::uint64_t mapped = mapped_.get();
-  const std::uint64_t unmapped = unmapped_.get();
-  stats.bytes_held += static_cast<std::size_t>(mapped - unmapped) * slab::bytes;
+  const std::uint64_t mapped_slabs = mapped_.get();
+  const std::uint64_t unmapped_slabs = unmapped_.get();
+  stats.bytes_held += static_cast<std::size_t>(mapped_slabs - unmapped_slabs) * slab::bytes;
   stats.bytes_cached += static_cast<std::size_t>(cached_.get());
   std::uint64_t cached_frames = 0;
   for (std::size_t i = 0; i < slab_class_count; ++i) {
@@ -265,8 +265,8 @@ void slab_heap::add_to(slab_stats& stats) const noexcept {
   stats.blocks_in_use += static_cast<std::size_t>(in_use_.get() - cached_frames);
   stats.heaps += 1;
   stats.remote_frees += remote_frees_.get();
-  stats.slabs_mapped += mapped;
-  stats.slabs_unmapped += unmapped;
+  stats.slabs_mapped += mapped_slabs;
+  stats.slabs_unmapped += unmapped_slabs;
 }
 
 }  // namespace detail

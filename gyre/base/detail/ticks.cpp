@@ -52,12 +52,12 @@ tick_anchor tick_anchor::read() noexcept {
   tick_anchor best;
   tick_count shortest = std::numeric_limits<tick_count>::max();
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const tick_count before = read_ticks();
+    const tick_count begin = read_ticks();
     const steady_time time = monotonic_now();
-    const tick_count length = read_ticks() - before;
+    const tick_count length = read_ticks() - begin;
     if (length >= shortest) continue;
     shortest = length;
-    best = {.ticks = before + length / 2, .time = time};
+    best = {.ticks = begin + length / 2, .time = time};
   }
   return best;
 }

@@ -322,13 +322,13 @@ void pipeline::on_attempt_failed(std::exception_ptr error) {
 std::exception_ptr pipeline::error_of_end(std::error_code reason) const noexcept {
   try {
     const bool is_own = reason.category() == options_.lost.category();
-    std::string what = describe();
+    std::string message = describe();
     if (!end_text_.empty()) {
-      what.append(" (").append(end_text_).append(")");
+      message.append(" (").append(end_text_).append(")");
     } else if (reason && !is_own) {
-      what.append(" (").append(reason.message()).append(")");
+      message.append(" (").append(reason.message()).append(")");
     }
-    return std::make_exception_ptr(std::system_error(is_own ? reason : options_.lost, what));
+    return std::make_exception_ptr(std::system_error(is_own ? reason : options_.lost, message));
   } catch (...) {
     return std::current_exception();
   }

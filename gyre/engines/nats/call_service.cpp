@@ -61,9 +61,9 @@ task<message> call_service(client& bus, std::string_view subject, payload_view p
   headers lines;
   if (!options.headers.empty()) lines = headers(options.headers);
   if (options.timeout) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+    const auto remaining_time = std::chrono::ceil<std::chrono::milliseconds>(
         static_cast<std::chrono::nanoseconds>(*options.timeout));
-    lines.set(detail::timeout_header, std::to_string(left.count()));
+    lines.set(detail::timeout_header, std::to_string(remaining_time.count()));
   }
   return call(bus.core(), subject, payload, options, std::move(lines));
 }

@@ -12,8 +12,8 @@ client::client(event_loop& loop, const std::vector<std::string>& servers,
     : core_(std::make_shared<client_core>(loop, servers, options)) {}
 
 client& client::operator=(client&& other) noexcept {
-  client replaced(std::move(other));
-  std::swap(core_, replaced.core_);
+  client replacement(std::move(other));
+  std::swap(core_, replacement.core_);
   return *this;
 }
 

@@ -58,15 +58,16 @@ class fetch_call {
   /// Sends a request for the messages that have not come, and collects them. Returns false if
   /// another request is needed.
   task<bool> collect() {
-    const duration left =
+    const duration remaining_time =
         std::clamp<duration>(deadline_ - core_->loop().now(), duration::zero(), longest_request);
-    const std::string text = detail::write_pull(max_messages_ - found_.size(), options_.max_bytes,
-                                                left, {}, options_.waits_for_all || must_wait_);
+    const std::string text =
+        detail::write_pull(max_messages_ - found_.size(), options_.max_bytes, remaining_time, {},
+                           options_.waits_for_all || must_wait_);
     task<> publishing = client_core::publish(core_->client(), request_subject_, text,
                                              publish_options{.reply = inbox_});
     co_await std::move(publishing);
     const std::uint64_t login = core_->client()->logins();
-    const steady_time reply_deadline = core_->loop().deadline_after(left + reply_time);
+    const steady_time reply_deadline = core_->loop().deadline_after(remaining_time + reply_time);
     while (found_.size() < max_messages_) {
       std::optional<message> arrival = arrivals_.try_next();
       if (!arrival) {
@@ -130,9 +131,9 @@ class fetch_call {
            core_->loop().now() + fetch_pause < deadline_;
   }
   [[noreturn]] void fail(jetstream_errc code, std::string_view text = {}) const {
-    std::string what = request_subject_;
-    if (!text.empty()) what.append(": ").append(text);
-    throw std::system_error(make_error_code(code), what);
+    std::string description = request_subject_;
+    if (!text.empty()) description.append(": ").append(text);
+    throw std::system_error(make_error_code(code), description);
   }
 
   const std::shared_ptr<jetstream_core> core_;

@@ -23,9 +23,9 @@ using outcome = pull_reader::outcome;
   if (end.kind == outcome::consumer_deleted) throw_consumer_deleted(reader);
   jetstream_errc code = jetstream_errc::pull_refused;
   if (end.kind == outcome::message_too_large) code = jetstream_errc::message_too_large;
-  std::string what(reader.subject());
-  if (end.kind == outcome::refused) what.append(": ").append(end.content.description());
-  throw std::system_error(make_error_code(code), what);
+  std::string message(reader.subject());
+  if (end.kind == outcome::refused) message.append(": ").append(end.content.description());
+  throw std::system_error(make_error_code(code), message);
 }
 
 bool is_passing(outcome kind) noexcept {

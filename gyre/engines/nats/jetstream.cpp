@@ -60,14 +60,14 @@ task<publish_ack> publish_with(std::shared_ptr<jetstream_core> core, std::string
 
 task<std::vector<std::string>> names(std::shared_ptr<jetstream_core> core, std::string api_name,
                                      std::string subject) {
-  std::vector<std::string> all;
+  std::vector<std::string> result;
   for (;;) {
     task<detail::name_page> requesting = jetstream_core::call(
-        core, api_name, detail::write_names_request(subject, all.size()), &detail::read_names);
+        core, api_name, detail::write_names_request(subject, result.size()), &detail::read_names);
     detail::name_page page = co_await std::move(requesting);
-    if (page.names.empty()) co_return all;
-    for (std::string& each : page.names) all.push_back(std::move(each));
-    if (all.size() >= page.total || all.size() >= max_names) co_return all;
+    if (page.names.empty()) co_return result;
+    for (std::string& each : page.names) result.push_back(std::move(each));
+    if (result.size() >= page.total || result.size() >= max_names) co_return result;
   }
 }
 

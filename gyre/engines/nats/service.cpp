@@ -24,8 +24,8 @@ service::service(client& bus, service_config config)
 }
 
 service& service::operator=(service&& other) noexcept {
-  service replaced(std::move(other));
-  std::swap(core_, replaced.core_);
+  service replacement(std::move(other));
+  std::swap(core_, replacement.core_);
   return *this;
 }
 
@@ -56,8 +56,8 @@ void service::reset_stats() noexcept {
   if (core_ != nullptr) core_->reset_stats();
 }
 
-void write_metrics(metrics::exposition& output, const service& counted) {
-  for (const endpoint_stats& each : counted.stats()) write_metrics(output, each);
+void write_metrics(metrics::exposition& output, const service& source) {
+  for (const endpoint_stats& each : source.stats()) write_metrics(output, each);
 }
 
 }  // namespace gyre::nats

@@ -85,6 +85,6 @@ class service {
   std::shared_ptr<detail::service_core> core_;
 };
 /// Adds the counts of all endpoints to an exposition: see metrics::registry.
-void write_metrics(metrics::exposition& output, const service& counted);
+void write_metrics(metrics::exposition& output, const service& source);
 
 }  // namespace gyre::nats

@@ -9,9 +9,9 @@
 namespace gyre::nats {
 
 subscription& subscription::operator=(subscription&& other) noexcept {
-  subscription replaced(std::move(other));
-  std::swap(core_, replaced.core_);
-  std::swap(state_, replaced.state_);
+  subscription replacement(std::move(other));
+  std::swap(core_, replacement.core_);
+  std::swap(state_, replacement.state_);
   return *this;
 }
 

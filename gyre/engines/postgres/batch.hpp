@@ -45,7 +45,7 @@ class batch_result {
  public:
   /// Returns the result. Errors: std::logic_error unless the batch has succeeded; of
   /// batch::query_one(): std::system_error (errc::no_rows, too_many_rows), and of query_optional()
-  /// the latter. What the batch has changed then remains.
+  /// the latter. The changes that the batch has made then remain.
   [[nodiscard]] const Result& get() const { return item_->get(); }
   /// Returns the result as get() does, and moves it out of the batch.
   [[nodiscard]] Result take() { return std::move(item_->get()); }
@@ -109,11 +109,11 @@ class batch {
 
   template <class Item, class Result, class... Arguments>
   batch_result<Result> add(statement text, Arguments&&... arguments) {
-    auto made =
+    auto new_object =
         std::make_unique<detail::bound_item<Item, engines::detail::kept_argument_t<Arguments>...>>(
             std::move(text), engines::detail::keep(std::forward<Arguments>(arguments)...));
-    Item& item = *made;
-    items_.items.push_back(std::move(made));
+    Item& item = *new_object;
+    items_.items.push_back(std::move(new_object));
     return batch_result<Result>(item);
   }
 

@@ -60,9 +60,9 @@ class client : public querier {
       : client(std::make_shared<detail::client_core>(loop, options)) {}
   client(client&&) noexcept = default;
   client& operator=(client&& other) noexcept {
-    client replaced(std::move(other));
-    std::swap(runner_, replaced.runner_);
-    std::swap(core_, replaced.core_);
+    client replacement(std::move(other));
+    std::swap(runner_, replacement.runner_);
+    std::swap(core_, replacement.core_);
     return *this;
   }
   ~client() { close(); }

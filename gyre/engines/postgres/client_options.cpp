@@ -197,9 +197,9 @@ client_options client_options::parse(std::string_view url) {
   std::string_view authority = rest.substr(0, slash);
   if (slash < rest.size()) options.database = decode(rest.substr(slash + 1), "database");
   // Passwords often have a '@' that was not encoded.
-  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
-    const std::string_view credentials = authority.substr(0, at);
-    authority.remove_prefix(at + 1);
+  if (const std::size_t position = authority.rfind('@'); position != std::string_view::npos) {
+    const std::string_view credentials = authority.substr(0, position);
+    authority.remove_prefix(position + 1);
     const std::size_t colon = credentials.find(':');
     options.user = decode(credentials.substr(0, colon), "user");
     if (colon != std::string_view::npos) {

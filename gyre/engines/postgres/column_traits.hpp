@@ -245,7 +245,7 @@ struct column_traits<std::vector<T>> {
     detail::array_reader elements(value);
     std::vector<T> array;
     array.reserve(elements.size());
-    for (std::size_t left = elements.size(); left > 0; --left) {
+    for (std::size_t remaining = elements.size(); remaining > 0; --remaining) {
       array.push_back(column_traits<T>::read(elements.next()));
     }
     return array;

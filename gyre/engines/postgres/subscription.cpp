@@ -7,9 +7,9 @@
 namespace gyre::postgres {
 
 subscription& subscription::operator=(subscription&& other) noexcept {
-  subscription replaced(std::move(other));
-  std::swap(owner_, replaced.owner_);
-  std::swap(queue_, replaced.queue_);
+  subscription replacement(std::move(other));
+  std::swap(owner_, replacement.owner_);
+  std::swap(queue_, replacement.queue_);
   return *this;
 }
 

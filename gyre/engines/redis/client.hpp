@@ -62,8 +62,8 @@ class client {
       : core_(std::make_shared<detail::client_core>(loop, net::host_port(server), options)) {}
   client(client&&) noexcept = default;
   client& operator=(client&& other) noexcept {
-    client replaced(std::move(other));
-    std::swap(core_, replaced.core_);
+    client replacement(std::move(other));
+    std::swap(core_, replacement.core_);
     return *this;
   }
   ~client() { close(); }

@@ -11,7 +11,7 @@ reply reply_traits<reply>::read(reply_cursor& values) {
   reply read{
       .kind = node.kind, .text = std::string(node.text), .integer = node.integer, .values = {}};
   read.values.reserve(node.children());
-  for (std::size_t left = node.children(); left > 0; --left) {
+  for (std::size_t remaining = node.children(); remaining > 0; --remaining) {
     read.values.push_back(reply_traits<reply>::read(values));
   }
   return read;

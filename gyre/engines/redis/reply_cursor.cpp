@@ -24,12 +24,12 @@ reply_node reply_cursor::next() noexcept {
     const detail::parsed_node node = parse_complete(unread_);
     unread_.remove_prefix(node.size);
     if (!node.is_attribute) return static_cast<const reply_node&>(node);
-    for (std::size_t left = node.children(); left > 0; --left) skip();
+    for (std::size_t remaining = node.children(); remaining > 0; --remaining) skip();
   }
 }
 
 void reply_cursor::skip() noexcept {
-  for (std::size_t left = 1; left > 0; --left) left += next().children();
+  for (std::size_t remaining = 1; remaining > 0; --remaining) remaining += next().children();
 }
 
 }  // namespace gyre::redis

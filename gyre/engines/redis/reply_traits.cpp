@@ -65,11 +65,11 @@ namespace detail {
 void throw_unexpected(const reply_node& node, const char* type) {
   if (node.kind == reply_kind::error) throw server_error(std::string(node.text));
   const errc code = node.kind == reply_kind::null ? errc::null_reply : errc::unexpected_type;
-  std::string what = std::string(name_of(node.kind)) + " instead of " + type;
+  std::string message = std::string(name_of(node.kind)) + " instead of " + type;
   if (node.kind == reply_kind::status || node.kind == reply_kind::text) {
-    what += ": " + excerpt_of(node.text);
+    message += ": " + excerpt_of(node.text);
   }
-  throw std::system_error(make_error_code(code), what);
+  throw std::system_error(make_error_code(code), message);
 }
 
 void throw_wrong_count(std::size_t count, std::size_t expected_count) {

@@ -46,9 +46,9 @@ class session {
   session() noexcept = default;
   session(session&&) noexcept = default;
   session& operator=(session&& other) noexcept {
-    session replaced(std::move(other));
-    std::swap(core_, replaced.core_);
-    std::swap(slot_, replaced.slot_);
+    session replacement(std::move(other));
+    std::swap(core_, replacement.core_);
+    std::swap(slot_, replacement.slot_);
     return *this;
   }
   ~session() { close(); }

@@ -7,8 +7,8 @@
 namespace gyre::redis {
 
 const std::string* stream_entry::find(std::string_view name) const noexcept {
-  const auto found = std::ranges::find(fields, name, &std::pair<std::string, std::string>::first);
-  return found != fields.end() ? &found->second : nullptr;
+  const auto match = std::ranges::find(fields, name, &std::pair<std::string, std::string>::first);
+  return match != fields.end() ? &match->second : nullptr;
 }
 
 stream_entry reply_traits<stream_entry>::read(reply_cursor& values) {
@@ -23,7 +23,7 @@ stream_entry reply_traits<stream_entry>::read(reply_cursor& values) {
   const std::size_t texts = detail::to_count(fields);
   if (texts % 2 != 0) detail::throw_wrong_count(texts, texts + 1);
   entry.fields.reserve(texts / 2);
-  for (std::size_t left = texts / 2; left > 0; --left) {
+  for (std::size_t remaining = texts / 2; remaining > 0; --remaining) {
     std::string name = read_reply<std::string>(values);
     entry.fields.emplace_back(std::move(name), read_reply<std::string>(values));
   }

@@ -7,9 +7,9 @@
 namespace gyre::redis {
 
 subscription& subscription::operator=(subscription&& other) noexcept {
-  subscription replaced(std::move(other));
-  std::swap(core_, replaced.core_);
-  std::swap(queue_, replaced.queue_);
+  subscription replacement(std::move(other));
+  std::swap(core_, replacement.core_);
+  std::swap(queue_, replacement.queue_);
   return *this;
 }
 

@@ -257,9 +257,9 @@ task<> queue::set_schedule(postgres::querier& tx, std::string name, schedule ent
 }
 
 task<bool> queue::remove_schedule(postgres::querier& tx, std::string name) {
-  const std::uint64_t removed =
+  const std::uint64_t removed_count =
       co_await detail::translated(tx.execute("delete from work.schedule where name = $1", name));
-  co_return removed != 0;
+  co_return removed_count != 0;
 }
 
 task<> queue::set_limits(postgres::querier& tx, std::string kind, kind_limits limits) {

@@ -7,16 +7,16 @@ namespace gyre::detail {
 
 // Doubles the stride while completions are short, and halves it when they take long, so that the
 // loop notices a few slow ones.
-bool io_slice::look(steady_time current_time) noexcept {
+bool io_slice::check_time(steady_time current_time) noexcept {
   if (began_ == steady_time::min()) {
     began_ = current_time;
   } else {
-    const std::chrono::nanoseconds since_last = current_time - last_look_;
+    const std::chrono::nanoseconds since_last = current_time - last_check_;
     stride_ =
         since_last < length_ / 32 ? std::min(stride_ * 2, max_stride) : std::max(stride_ / 2, 1);
   }
-  last_look_ = current_time;
-  completions_to_look_ = stride_;
+  last_check_ = current_time;
+  completions_to_check_ = stride_;
   is_over_ = current_time - began_ >= length_;
   return is_over_;
 }

@@ -19,30 +19,31 @@ class io_slice {
   explicit io_slice(std::chrono::nanoseconds length) noexcept : length_(length) {}
   /// Begins the slice of a turn. `current_time` is the time, if the loop knows it.
   void begin(steady_time current_time = steady_time::min()) noexcept {
-    began_ = last_look_ = current_time;
-    stride_ = completions_to_look_ = 1;
+    began_ = last_check_ = current_time;
+    stride_ = completions_to_check_ = 1;
     is_over_ = false;
   }
-  /// Counts a completion. Returns whether the poller must now call look() instead of is_over().
-  bool count_completion() noexcept { return --completions_to_look_ <= 0; }
+  /// Counts a completion. Returns whether the poller must now call check_time() instead of
+  /// is_over().
+  bool count_completion() noexcept { return --completions_to_check_ <= 0; }
   /// Updates the slice with the time `current_time`. Returns whether the remaining completions must
   /// wait.
-  bool look(steady_time current_time) noexcept;
-  /// Returns whether the last look() has found that the remaining completions must wait.
+  bool check_time(steady_time current_time) noexcept;
+  /// Returns whether the last check_time() has found that the remaining completions must wait.
   bool is_over() const noexcept { return is_over_; }
   /// Ends the slice, after the turn's I/O.
-  void end() noexcept { last_look_ = steady_time::min(); }
-  /// Returns the time at the last look() in this turn; min() if there was none.
-  steady_time last_look() const noexcept { return last_look_; }
+  void end() noexcept { last_check_ = steady_time::min(); }
+  /// Returns the time at the last check_time() in this turn; min() if there was none.
+  steady_time last_check() const noexcept { return last_check_; }
 
  private:
   static constexpr int max_stride = 16;
 
   const std::chrono::nanoseconds length_;
-  steady_time began_{};  // start of the slice; min() until the first look()
-  steady_time last_look_ = steady_time::min();
-  int stride_ = 1;               // completions between two calls of look()
-  int completions_to_look_ = 1;  // completions until the next look()
+  steady_time began_{};  // start of the slice; min() until the first check_time()
+  steady_time last_check_ = steady_time::min();
+  int stride_ = 1;                // completions between two calls of check_time()
+  int completions_to_check_ = 1;  // completions until the next check_time()
   bool is_over_ = false;
 };
 

@@ -3,8 +3,8 @@
 
 namespace gyre::detail {
 
-void release_queue::run_in_turn(operation& queue) {
-  auto& self = static_cast<release_queue&>(queue);
+void release_queue::run_in_turn(operation& op) {
+  auto& self = static_cast<release_queue&>(op);
   // Posts the remaining releases again if one of them throws.
   struct pending_releases {
     release_queue& queue;

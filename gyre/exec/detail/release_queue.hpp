@@ -11,7 +11,7 @@
 
 namespace gyre::detail {
 
-/// When a release runs.
+/// The point at which a release runs.
 enum class release_point : std::uint8_t {
   loop_turn,
   loop_end,  ///< no thread runs the loop any more; the release must not throw
@@ -47,7 +47,7 @@ class release_queue final : public operation {
   bool run_at_loop_end() noexcept;
 
  private:
-  static void run_in_turn(operation& queue);
+  static void run_in_turn(operation& op);
 
   executor& loop_;
   atomic_intrusive_stack<release_node> releases_;

@@ -57,8 +57,8 @@ class sleep_gate {
   /// the loop. Has no fence, so only the loop's thread calls it directly; there it returns true
   /// only in a signal handler that interrupts fall_asleep().
   bool claim_wake_up() noexcept {
-    const state seen = state_.load(std::memory_order_relaxed);
-    return seen != state::awake && seen != state::busy && exchange_asleep();
+    const state current_state = state_.load(std::memory_order_relaxed);
+    return current_state != state::awake && current_state != state::busy && exchange_asleep();
   }
 
   /// Called by the loop, awake, when it has run many tasks since it slept last.

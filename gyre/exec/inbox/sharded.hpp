@@ -60,19 +60,19 @@ class basic_sharded {
   void run(batch& tasks) {
     shards_.admit_new_shards();
     // Ends after a round over all shards in which no task has run.
-    for (std::size_t left = shards_.size(); left > 0 && tasks.more(); --left) {
+    for (std::size_t remaining = shards_.size(); remaining > 0 && tasks.more(); --remaining) {
       const std::size_t old_ran = tasks.ran();
       turn(shards_)->run(tasks);
       if (tasks.ran() == old_ran) continue;
       shards_.admit_new_shards();
-      left = shards_.size() + 1;
+      remaining = shards_.size() + 1;
     }
   }
 
   bool ready() noexcept {
     shards_.admit_new_shards();
     // Rotates the queue until a shard that has tasks is at the front.
-    for (std::size_t left = shards_.size(); left > 0; --left) {
+    for (std::size_t remaining_count = shards_.size(); remaining_count > 0; --remaining_count) {
       if (shards_.front()->ready()) return true;
       shards_.put_back(*shards_.take());
     }

@@ -89,10 +89,10 @@ constexpr bool equals_lower(std::string_view left, std::string_view right) noexc
   return true;
 }
 
-/// Removes and returns the part of `text` before the first `end`, or all of it if there is no
-/// `end`. Removes that `end`, too.
-constexpr std::string_view take_until(std::string_view& text, char end) noexcept {
-  const std::size_t position = text.find(end);
+/// Removes and returns the part of `text` before the first `delimiter`, or all of it if there is
+/// none. Removes that delimiter, too.
+constexpr std::string_view take_until(std::string_view& text, char delimiter) noexcept {
+  const std::size_t position = text.find(delimiter);
   const std::string_view front = text.substr(0, position);
   text.remove_prefix(position == std::string_view::npos ? text.size() : position + 1);
   return front;

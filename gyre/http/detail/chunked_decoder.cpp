@@ -140,7 +140,7 @@ std::expected<chunked_decoder::piece, errc> chunked_decoder::next(io::input& inp
                                                                   std::vector<field>& trailers) {
   // Each iteration changes the state, or returns.
   while (true) {
-    const state before = state_;
+    const state old_state = state_;
     switch (state_) {
       case state::size:
         if (const errc error = read_size(input); error != no_error) return std::unexpected(error);
@@ -169,7 +169,7 @@ std::expected<chunked_decoder::piece, errc> chunked_decoder::next(io::input& inp
       }
       case state::done: return piece{.data = {}, .is_last = true};
     }
-    if (state_ == before) return piece{};
+    if (state_ == old_state) return piece{};
   }
 }
 

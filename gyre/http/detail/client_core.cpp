@@ -120,7 +120,7 @@ client_destination client_core::tunnel_destination_of(const url& server) const {
 
 std::shared_ptr<client_origin> client_core::origin_of(const client_destination& destination) {
   const std::string key = destination.key();
-  if (const auto known = origins_.find(key); known != origins_.end()) return known->second;
+  if (const auto match = origins_.find(key); match != origins_.end()) return match->second;
   if (origins_.size() >= max_origins_) drop_unused_origins();
   auto connect_to_destination = [this, destination,
                                  newest = std::make_shared<tls::session>()](bool offers_http2) {
@@ -153,7 +153,7 @@ void client_core::drop_unused_origins() {
 std::shared_ptr<circuit_breaker> client_core::breaker_of(const url& server) {
   if (!options_.breaker) return nullptr;
   const std::string key = client_destination{.server = server}.key();
-  if (const auto known = breakers_.find(key); known != breakers_.end()) return known->second;
+  if (const auto match = breakers_.find(key); match != breakers_.end()) return match->second;
   if (breakers_.size() >= max_breakers_) drop_unused_breakers();
   auto breaker = std::make_shared<circuit_breaker>(*options_.breaker);
   breakers_.emplace(key, breaker);
@@ -180,13 +180,13 @@ task<client_stream_pointer> client_core::acquire(const client_destination& desti
 }
 
 client_stream_pointer client_core::try_open_websocket(const client_destination& destination) {
-  const auto known = origins_.find(destination.key());
-  return known == origins_.end() ? nullptr : known->second->try_open_websocket();
+  const auto match = origins_.find(destination.key());
+  return match == origins_.end() ? nullptr : match->second->try_open_websocket();
 }
 
 void client_core::require_http1(const client_destination& destination) {
-  const auto known = origins_.find(destination.key());
-  if (known != origins_.end()) known->second->require_http1();
+  const auto match = origins_.find(destination.key());
+  if (match != origins_.end()) match->second->require_http1();
 }
 
 task<std::unique_ptr<client_connection>> client_core::connect_alone(const url& server) {

@@ -195,7 +195,7 @@ task<> client_exchange::write(std::span<const std::byte> bytes) {
 }
 
 // Whether the connection to the server has broken while the request was sent, or the server has
-// reset the stream. The same error without a failed write is one of the body's own source.
+// reset the stream. Without a failed write such an error comes from the source of the body.
 bool client_exchange::has_lost_server(const std::exception_ptr& send_error) const noexcept {
   if (stream_ == nullptr || !stream_->has_send_failed()) return false;
   return is_broken_connection(send_error) || code_of(send_error) == errc::stream_reset ||

@@ -316,8 +316,8 @@ bool exchange::client_has_left() const noexcept {
   return stream_ == nullptr || stop_source_.stop_requested() || !stream_->can_send();
 }
 
-// Whether nothing but the head is left of the request when a WebSocket opens. What the program has
-// attached to the request, its id, and the heads of HTTP/2, cannot be made again from that.
+// Whether only the head of the request must be kept while a WebSocket is open. The program's
+// attachments, the request's id, and the heads of HTTP/2, cannot be made again from the head.
 bool exchange::may_release_request() const noexcept {
   const http::request& request = state_->request;
   return request.major_version_ == 1 && request.attachments_.empty() && request.id_.empty() &&
@@ -716,22 +716,23 @@ void exchange::hand_over(body_source& source) {
 }
 
 void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
-                                 upgraded_request& ended, const std::exception_ptr& error,
+                                 upgraded_request& upgrade, const std::exception_ptr& error,
                                  bool has_left) noexcept {
   server_core& core = shard.core();
   if (!has_left) shard.counts.by_class[1].add(1);
-  trace::detail::record_request(std::exchange(ended.begun, 0),
-                                trace::detail::address_of(ended.route->name.c_str()),
+  trace::detail::record_request(std::exchange(upgrade.begun, 0),
+                                trace::detail::address_of(upgrade.route->name.c_str()),
                                 to_number(status::switching_protocols));
-  if (ended.described == nullptr) {
+  if (upgrade.described == nullptr) {
     if (error && !has_left) {
-      core.print_error(ended.route->method_text, ended.route->pattern, shard.loop().now(), error);
+      core.print_error(upgrade.route->method_text, upgrade.route->pattern, shard.loop().now(),
+                       error);
     }
   } else {
     try {
       ended_stream stream(tcp, shard);
       exchange& adopting = shard.acquire();
-      adopting.adopt(stream, ended);
+      adopting.adopt(stream, upgrade);
       if (error && !has_left) core.report(adopting.state_->request, error);
       if (core.access_handler || core.options.counts_routes) {
         adopting.record_access(!error && !has_left);
@@ -743,19 +744,19 @@ void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
     } catch (...) {
     }
   }
-  ended.described.reset();
+  upgrade.described.reset();
   core.end_work();
 }
 
 // Describes the request again for those who are told how it has ended.
-void exchange::adopt(exchange_stream& stream, const upgraded_request& ended) {
+void exchange::adopt(exchange_stream& stream, const upgraded_request& upgrade) {
   stream_ = &stream;
-  route_ = ended.route;
+  route_ = upgrade.route;
   status_ = status::switching_protocols;
-  start_time_ = ended.described->begin;
+  start_time_ = upgrade.described->begin;
   writer_.begin_upgraded();
-  static_cast<void>(writer_.add(ended.described->written));
-  head_bytes_.append(ended.described->head);
+  static_cast<void>(writer_.add(upgrade.described->written));
+  head_bytes_.append(upgrade.described->head);
   static_cast<void>(
       parse_request_head(head_bytes_.text(), shard_->core().head_limits, state_->head));
   static_cast<void>(describe_request(1));

@@ -94,7 +94,7 @@ class exchange final : public gyre::detail::slab_object,
   /// Called when the protocol has ended to which a request was handed over: records it, and reports
   /// `error`. `has_left`: whether the connection has ended before.
   static void conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
-                                upgraded_request& ended, const std::exception_ptr& error,
+                                upgraded_request& upgrade, const std::exception_ptr& error,
                                 bool has_left) noexcept;
   /// Called when the connection or the stream has ended, which is not used afterwards. May destroy
   /// the exchange.
@@ -204,7 +204,7 @@ class exchange final : public gyre::detail::slab_object,
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(body_source& source);
   void hand_over(body_source& source);
-  void adopt(exchange_stream& stream, const upgraded_request& ended);
+  void adopt(exchange_stream& stream, const upgraded_request& upgrade);
   void on_coroutine_ended() noexcept;
   void release_hold() noexcept;
   void conclude() noexcept;

@@ -56,7 +56,8 @@ class http2_connection final : public gyre::detail::slab_object,
   bool can_send() const noexcept { return !is_closing_ && tcp_.can_send(); }
   /// Returns the time at which the current turn began, or the current time.
   steady_time current_time() const noexcept;
-  /// Returns the core. Until the copy is destroyed, a request runs that holds `bytes`.
+  /// Returns the core. Until all copies of the pointer are destroyed, a handler without a stream
+  /// counts as running, and `bytes` as held.
   [[nodiscard]] std::shared_ptr<server_core> keep_slot(std::size_t bytes) const;
   /// Sends frames at the end of this turn, or of the loop's current work.
   void schedule_flush() noexcept;

@@ -333,8 +333,8 @@ struct http2_session::callbacks {
     });
   }
 
-  static int note_unsent(nghttp2_session* /*session*/, const nghttp2_frame* frame, int error,
-                         void* user) noexcept {
+  static int note_unsent_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, int error,
+                               void* user) noexcept {
     if (frame->hd.type != NGHTTP2_HEADERS) return 0;
     http2_session& session = self(user);
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
@@ -397,7 +397,7 @@ struct http2_session::callbacks {
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table, note_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(table, note_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(table, note_sent);
-    nghttp2_session_callbacks_set_on_frame_not_send_callback(table, note_unsent);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(table, note_unsent_frame);
     nghttp2_session_callbacks_set_send_data_callback(table, send_data);
     return table;
   }

@@ -263,7 +263,7 @@ class http2_session {
   http2_error judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept;
   void read_dependency(std::span<const std::byte> payload);
   bool charge_provoked_resets(steady_time time);
-  void note_abuse(http2_abuse abuse) noexcept;
+  void note_abuse(http2_abuse kind) noexcept;
   void end_abuse();
   void check(int result);
   void submit_trailers();

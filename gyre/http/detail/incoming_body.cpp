@@ -8,7 +8,7 @@ namespace gyre::http::detail {
 
 void incoming_body::begin_upgraded(bool receives) {
   is_streamed_ = true;
-  if (!bytes_.empty()) before_upgrade_ = std::make_unique<io::buffer>(std::move(bytes_));
+  if (!bytes_.empty()) body_before_upgrade_ = std::make_unique<io::buffer>(std::move(bytes_));
   keep_spare_buffer(bytes_);
   keep_spare_buffer(chunk_);
   if (receives) reader_.begin_upgraded();

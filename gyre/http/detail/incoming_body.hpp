@@ -111,7 +111,7 @@ class incoming_body {
   message_reader reader_;
   io::buffer bytes_{{.prepend = 0}};
   io::buffer chunk_{{.prepend = 0}};
-  std::unique_ptr<io::buffer> before_upgrade_;  // the body before an upgrade, if it has bytes
+  std::unique_ptr<io::buffer> body_before_upgrade_;  // the body before an upgrade, if it has bytes
   pending_wait arrival_;
   bool is_streamed_ = false;
 };
@@ -119,7 +119,7 @@ class incoming_body {
 inline void incoming_body::reset() noexcept {
   clear_and_trim(bytes_);
   clear_and_trim(chunk_);
-  before_upgrade_.reset();
+  body_before_upgrade_.reset();
   reader_.reset();
   is_streamed_ = false;
 }

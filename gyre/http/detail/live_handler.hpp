@@ -25,9 +25,9 @@ class live_handler final : public gyre::detail::slab_object, gyre::detail::live_
   }
 
  private:
-  void describe(live_task& described) const override {
-    described.name.append(method_).append(" ").append(route_);
-    described.peer = peer_.to_string();
+  void describe(live_task& description) const override {
+    description.name.append(method_).append(" ").append(route_);
+    description.peer = peer_.to_string();
   }
 
   const std::string_view method_;

@@ -226,21 +226,21 @@ errc read_length(std::string_view text, std::uint64_t& length) noexcept {
 // not end in `chunked` has no known length (RFC 9112 6.3: 400, not 501).
 errc refuse_codings(std::string_view list) noexcept {
   if (list.ends_with(',')) return errc::bad_transfer_coding;
-  bool chunked = false;
+  bool is_chunked = false;
   do {
     const std::string_view element = take_element(list);
     const std::string_view name = element.substr(0, element.find_first_of("; \t"));
-    const bool malformed = name.empty() || !all_are(in_token, name);
-    if (malformed || chunked) return errc::bad_transfer_coding;
+    const bool is_malformed = name.empty() || !all_are(in_token, name);
+    if (is_malformed || is_chunked) return errc::bad_transfer_coding;
     if (equals_lower(name, "chunked")) {
       if (name.size() != element.size()) return errc::bad_transfer_coding;
-      chunked = true;
+      is_chunked = true;
     } else if (name.size() != element.size() &&
                !trim(element.substr(name.size())).starts_with(';')) {
       return errc::bad_transfer_coding;
     }
   } while (!list.empty());
-  return chunked ? errc::unknown_transfer_coding : errc::bad_transfer_coding;
+  return is_chunked ? errc::unknown_transfer_coding : errc::bad_transfer_coding;
 }
 
 // Determines the framing from the fields (RFC 9112 6.3), as if the message could have a body.

@@ -50,8 +50,8 @@ struct response_head {
 /// request. Responses to HEAD, 1xx, 204, 304 and successful responses to CONNECT have no body,
 /// regardless of their fields; if those fields are malformed or contradict each other, keep_alive
 /// is false. A body of kind until_close makes keep_alive false, too. Replaces line ends within the
-/// fields of `head` by blanks (obs-fold, which only responses may have).
-[[nodiscard]] errc parse_response_head(std::span<char> head, const head_limits& limits,
+/// fields of `bytes` by blanks (obs-fold, which only responses may have).
+[[nodiscard]] errc parse_response_head(std::span<char> bytes, const head_limits& limits,
                                        std::string_view request_method, response_head& result);
 /// Whether a trailer section may have a field of this name (RFC 9110, 6.5.1).
 [[nodiscard]] bool may_be_trailer(std::string_view name) noexcept;

@@ -36,8 +36,8 @@ constexpr int max_attempts = 8;
 // Whether openat2(2) can be used at all. EPERM is ambiguous: containers that do not know the call
 // return EPERM, and so does a file scanner (fanotify) for a single file.
 bool may_use_openat2(int directory) noexcept {
-  const auto opened = system::open_beneath(directory, ".", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
-  return opened || (opened.error() != ENOSYS && opened.error() != EPERM);
+  const auto fd = system::open_beneath(directory, ".", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
+  return fd || (fd.error() != ENOSYS && fd.error() != EPERM);
 }
 
 }  // namespace
@@ -89,9 +89,9 @@ std::expected<unique_fd, int> root_directory::open(const std::string& path,
   if (scope == lookup_scope::cached) resolve |= RESOLVE_CACHED;
   const char* const name = path.empty() ? "." : path.c_str();
   for (int attempt = 0;;) {
-    auto opened = system::open_beneath(root_.get(), name, open_flags, resolve);
-    if (opened) return opened;
-    const int error = opened.error();
+    auto fd = system::open_beneath(root_.get(), name, open_flags, resolve);
+    if (fd) return fd;
+    const int error = fd.error();
     if (error == ENOSYS || error == EPERM) {
       if (may_use_openat2(root_.get())) return std::unexpected(EPERM);
       has_openat2_.store(false, std::memory_order_relaxed);
@@ -101,23 +101,23 @@ std::expected<unique_fd, int> root_directory::open(const std::string& path,
       if (error == EINVAL) has_cached_.store(false, std::memory_order_relaxed);
       return std::unexpected(error == EINVAL ? EAGAIN : error);
     }
-    if (error != EAGAIN || ++attempt == max_attempts) return opened;
+    if (error != EAGAIN || ++attempt == max_attempts) return fd;
   }
 }
 
 std::expected<unique_fd, int> root_directory::open_by_segments(std::string_view path) const {
-  unique_fd opened;
+  unique_fd fd;
   std::string name;
   while (path.ends_with('/')) path.remove_suffix(1);
   do {
     name = path.empty() ? std::string_view(".") : take_until(path, '/');
-    const int directory = opened ? opened.get() : root_.get();
+    const int directory = fd ? fd.get() : root_.get();
     const int flags = (path.empty() ? open_flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW;
     auto next = system::open_at(directory, name.c_str(), flags);
     if (!next) return next;
-    opened = *std::move(next);
+    fd = *std::move(next);
   } while (!path.empty());
-  return opened;
+  return fd;
 }
 
 }  // namespace gyre::http::detail

@@ -31,8 +31,8 @@ constexpr std::size_t max_segments = 64;
                               std::string(reason));
 }
 
-bool is_dots(std::string_view encoded) noexcept {
-  return decodes_to(encoded, ".") || decodes_to(encoded, "..");
+bool is_dots(std::string_view segment) noexcept {
+  return decodes_to(segment, ".") || decodes_to(segment, "..");
 }
 
 // Splits the first segment off a path without its leading '/'.
@@ -46,8 +46,8 @@ struct split_path {
   bool is_last;
 };
 
-bool may_match(std::string_view encoded) noexcept {
-  return is_percent_encoded(encoded) && !is_dots(encoded);
+bool may_match(std::string_view segment) noexcept {
+  return is_percent_encoded(segment) && !is_dots(segment);
 }
 
 bool all_may_match(std::string_view path) noexcept {
@@ -101,20 +101,20 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
 // Finds a literal. An encoded segment is decoded while it is compared, so that it needs a linear
 // search.
 const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
-    const node& parent, std::string_view encoded) const noexcept {
-  if (encoded.contains('%')) {
+    const node& parent, std::string_view segment) const noexcept {
+  if (segment.contains('%')) {
     const auto match = std::ranges::find_if(
-        parent.literals, [&](const auto& literal) { return decodes_to(encoded, literal.first); });
+        parent.literals, [&](const auto& literal) { return decodes_to(segment, literal.first); });
     return match == parent.literals.end() ? nullptr : &*match;
   }
   constexpr std::size_t few = 8;  // a linear search is enough: most literals differ in size
   const auto text_of = [](const auto& literal) { return std::string_view(literal.first); };
   if (parent.literals.size() <= few) {
-    const auto match = std::ranges::find(parent.literals, encoded, text_of);
+    const auto match = std::ranges::find(parent.literals, segment, text_of);
     return match == parent.literals.end() ? nullptr : &*match;
   }
-  const auto match = std::ranges::lower_bound(parent.literals, encoded, {}, text_of);
-  return match == parent.literals.end() || match->first != encoded ? nullptr : &*match;
+  const auto match = std::ranges::lower_bound(parent.literals, segment, {}, text_of);
+  return match == parent.literals.end() || match->first != segment ? nullptr : &*match;
 }
 
 void route_tree::check(method_set methods, std::string_view pattern,

@@ -60,7 +60,7 @@ class route_tree {
   void check(method_set methods, std::string_view pattern, std::span<const segment> segments) const;
   void insert(method_set methods, std::span<const segment> segments, std::uint32_t handler);
   const std::pair<std::string, std::uint32_t>* find_literal(
-      const node& parent, std::string_view encoded) const noexcept;
+      const node& parent, std::string_view segment) const noexcept;
   std::uint32_t literal_node(std::uint32_t parent, const std::string& text);
   void visit(search& state, const node& parent, std::string_view path) const noexcept;
   void match_table(search& state, std::uint32_t table) const noexcept;

@@ -50,14 +50,14 @@ server_connection::~server_connection() {
 }
 
 void server_connection::flush(std::span<const std::byte> body) {
-  io::buffer& out = output();
+  io::buffer& bytes = output();
   shard_.output_owner = nullptr;
-  if (out.empty()) {
+  if (bytes.empty()) {
     tcp_.send(body);
   } else if (body.empty()) {
-    tcp_.send(out.bytes());
+    tcp_.send(bytes.bytes());
   } else {
-    tcp_.send({out.bytes(), body});
+    tcp_.send({bytes.bytes(), body});
   }
   shard_.drop_output();
 }
@@ -407,9 +407,9 @@ void server_connection::refuse(errc error) {
 }
 
 void server_connection::send_error(status code, std::string_view text) {
-  io::buffer& out = output();
+  io::buffer& bytes = output();
   shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
-  head_writer head(out, text.size() + 1);
+  head_writer head(bytes, text.size() + 1);
   head.put_status_line(code);
   head.put(shard_.date_line(current_time()));
   head.put("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");

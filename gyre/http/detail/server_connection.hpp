@@ -87,7 +87,7 @@ class server_connection final : public gyre::detail::slab_object,
   bool read_body(io::input& input);
   void run_handler();
   void refuse(errc error);
-  void send_error(http::status status, std::string_view text);
+  void send_error(http::status code, std::string_view text);
   void note_partial_head() noexcept;
   void begin_closing() noexcept;
   void close_tcp() noexcept;

@@ -225,7 +225,7 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
 }
 
 route_scope& server_core::add_scope(const route_scope& parent, std::string_view prefix) {
-  if (started) throw std::logic_error("http::server: group() comes before start()");
+  if (is_started) throw std::logic_error("http::server: group() comes before start()");
   if (!prefix.empty() && (!prefix.starts_with('/') || prefix.ends_with('/'))) {
     throw std::invalid_argument("http::server: the prefix '" + std::string(prefix) +
                                 "' of a group must begin with '/', and not end with it");
@@ -248,7 +248,7 @@ route_scope& server_core::add_scope(const route_scope& parent, std::string_view 
 // From now on the server's own routes get whole bodies, because a middleware may respond in place
 // of them, and read the body.
 void server_core::add(route_scope& scope, middleware layer) {
-  if (started) throw std::logic_error("http::server: use() comes before start()");
+  if (is_started) throw std::logic_error("http::server: use() comes before start()");
   scope.own.push_back(std::move(layer));
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
   for (const auto& each : scopes_) {
@@ -260,7 +260,7 @@ void server_core::add(route_scope& scope, middleware layer) {
 
 void server_core::add(const route_scope& scope, method_set methods, std::string_view pattern,
                       handler function, route_options route) {
-  if (started) throw std::logic_error("http::server: routes are added before start()");
+  if (is_started) throw std::logic_error("http::server: routes are added before start()");
   if (!pattern.empty() && !pattern.starts_with('/')) {
     throw std::invalid_argument("http::server: the pattern '" + std::string(pattern) +
                                 "' of a route must begin with '/'");
@@ -335,7 +335,7 @@ bool server_core::serves_host(std::string_view authority,
 
 std::vector<http::route_metrics> server_core::route_metrics() const {
   std::vector<http::route_metrics> sums;
-  if (!started || !options.counts_routes) return sums;
+  if (!is_started || !options.counts_routes) return sums;
   for (const server_route* const each : added_routes_) {
     sums.push_back({.method = each->method_text, .pattern = each->pattern});
   }
@@ -380,8 +380,8 @@ bool server_core::may_print_error(steady_time time) {
 }
 
 void server_core::start() {
-  if (started) throw std::logic_error("http::server: start() was called twice");
-  started = true;
+  if (is_started) throw std::logic_error("http::server: start() was called twice");
+  is_started = true;
   if (options.counts_routes) {
     for (std::size_t i = 0; i < added_routes_.size(); ++i) added_routes_[i]->index = i;
     for (server_route* const own : {&not_found_, &not_allowed_, &options_, &misdirected_}) {

@@ -217,7 +217,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   /// Bytes that connections of HTTP/2 hold above their idle state, which their number bounds.
   gyre::detail::atomic<std::size_t> http2_memory{0};
   gyre::detail::atomic<std::size_t> idle_http2_memory{0};  // bytes of their idle state
-  bool started = false;
+  bool is_started = false;
 
  private:
   class activity;

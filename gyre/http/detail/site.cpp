@@ -36,12 +36,12 @@ site::site(const std::string& root, file_server_options settings)
                                           : root_directory::symlinks::refuse) {}
 
 found_file site::open(const std::string& path, lookup_scope scope) const {
-  auto opened = root_.open(path, scope);
-  if (!opened) return failure(opened.error());
+  auto fd = root_.open(path, scope);
+  if (!fd) return failure(fd.error());
   const auto status =
-      io::detail::system::status_of(opened->get(), STATX_TYPE | STATX_SIZE | STATX_MTIME);
+      io::detail::system::status_of(fd->get(), STATX_TYPE | STATX_SIZE | STATX_MTIME);
   if (!status) return failure(status.error());
-  found_file result{.fd = std::move(*opened)};
+  found_file result{.fd = std::move(*fd)};
   if (S_ISDIR(status->stx_mode)) {
     result.which = found_file::kind::directory;
   } else if (S_ISREG(status->stx_mode)) {

@@ -21,11 +21,11 @@ void turn_budget::await_share(sharing_client& client) noexcept {
   await_next_turn();
 }
 
-void turn_budget::stop(exchange& running) noexcept {
-  if (running.is_linked()) return;
-  if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(running);
+void turn_budget::stop(exchange& target) noexcept {
+  if (target.is_linked()) return;
+  if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(target);
   if (await_next_turn()) ++stops_;
-  running.stop_handler();
+  target.stop_handler();
 }
 
 // Returns false if there is no memory for a callable; then there are no limits.

@@ -54,7 +54,7 @@ class turn_budget {
   void await_share(sharing_client& client) noexcept;
   /// Calls exchange::stop_handler(), now or in a later turn, in the order of these calls. A stop
   /// throws through all frames of a handler, and a client that leaves may cause a hundred.
-  void stop(exchange& running) noexcept;
+  void stop(exchange& target) noexcept;
 
  private:
   static constexpr std::size_t max_work = 4 * share;

@@ -18,14 +18,15 @@ class zstd_encoder final : public encoder {
 
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
                         compressor::operation action) override {
-    ZSTD_inBuffer in{input.data(), input.size(), 0};
-    ZSTD_outBuffer out{output.data(), output.size(), 0};
-    const std::size_t remaining = ZSTD_compressStream2(state_, &out, &in, directive_of(action));
+    ZSTD_inBuffer source{input.data(), input.size(), 0};
+    ZSTD_outBuffer target{output.data(), output.size(), 0};
+    const std::size_t remaining =
+        ZSTD_compressStream2(state_, &target, &source, directive_of(action));
     if (ZSTD_isError(remaining) != 0) throw std::bad_alloc();
-    const bool takes_all = in.pos == in.size;
+    const bool takes_all = source.pos == source.size;
     const bool is_done =
         action == compressor::operation::process ? takes_all : takes_all && remaining == 0;
-    return {.consumed = in.pos, .produced = out.pos, .is_done = is_done};
+    return {.consumed = source.pos, .produced = target.pos, .is_done = is_done};
   }
 
  private:
@@ -54,12 +55,13 @@ class zstd_decoder final : public decoder {
   std::optional<compression_step> step(std::span<const std::byte> input,
                                        std::span<std::byte> output) override {
     if (is_complete_ && input.empty()) return compression_step{.is_done = true};
-    ZSTD_inBuffer in{input.data(), input.size(), 0};
-    ZSTD_outBuffer out{output.data(), output.size(), 0};
-    const std::size_t remaining = ZSTD_decompressStream(state_, &out, &in);
+    ZSTD_inBuffer source{input.data(), input.size(), 0};
+    ZSTD_outBuffer target{output.data(), output.size(), 0};
+    const std::size_t remaining = ZSTD_decompressStream(state_, &target, &source);
     if (ZSTD_isError(remaining) != 0) return std::nullopt;
     is_complete_ = remaining == 0;
-    return compression_step{.consumed = in.pos, .produced = out.pos, .is_done = is_complete_};
+    return compression_step{
+        .consumed = source.pos, .produced = target.pos, .is_done = is_complete_};
   }
   bool is_complete() const noexcept override { return is_complete_; }
 

@@ -38,9 +38,9 @@ class buffer_ring {
     return static_cast<std::uint16_t>(completion.flags >> IORING_CQE_BUFFER_SHIFT);
   }
   /// Lends the bytes that the kernel has put into a buffer.
-  received lend(std::uint16_t buffer, std::size_t count) noexcept;
+  received lend(std::uint16_t index, std::size_t count) noexcept;
   /// Returns a buffer to the kernel.
-  void recycle(std::uint16_t buffer) noexcept;
+  void recycle(std::uint16_t index) noexcept;
   /// Adds one more buffer to the ring, unless all are in use. Called for each receive that found
   /// none.
   void add_buffer() noexcept;
@@ -76,7 +76,7 @@ class buffer_ring::queue {
  public:
   bool empty() const noexcept { return newest_ == none; }
   /// Appends a filled buffer. Each call for a queue must name the same ring.
-  void push(buffer_ring& ring, std::uint16_t buffer, std::size_t count) noexcept;
+  void push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept;
   /// Lends the oldest piece; the queue must not be empty.
   received pop(buffer_ring& ring) noexcept;
   /// Copies the oldest bytes into `memory`, drops them, and returns their count.

@@ -38,8 +38,9 @@ struct ::stat stat_of(const struct ::statx& status) noexcept {
 
 std::string path_in_message(std::string path) {
   if (!path.contains('\0')) return path;
-  for (std::size_t at = 0; (at = path.find('\0', at)) != path.npos; at += 2) {
-    path.replace(at, 1, "\\0");
+  for (std::size_t position = 0; (position = path.find('\0', position)) != path.npos;
+       position += 2) {
+    path.replace(position, 1, "\\0");
   }
   return path + " (a path cannot have a zero byte)";
 }

@@ -445,8 +445,8 @@ void file_watches::wake_at(steady_time time) noexcept {
   loop_.start_timer(timer_, time);
 }
 
-void file_watches::on_timer(timer_operation& expired_timer) {
-  static_cast<wake_timer&>(expired_timer).self->waits_.serve();
+void file_watches::on_timer(timer_operation& timer) {
+  static_cast<wake_timer&>(timer).self->waits_.serve();
 }
 
 }  // namespace gyre::io::detail

@@ -71,7 +71,7 @@ class file_watches : public gyre::detail::slab_object {
   void retry_starved();
   void await_retry() noexcept;
   void wake_at(steady_time time) noexcept;
-  static void on_timer(timer_operation& expired);
+  static void on_timer(timer_operation& timer);
 
   event_loop& loop_;
   inotify_queue records_;

@@ -215,8 +215,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     }
   }
 
-  // Ends the wait at a time limit; called by with_timeout() on the loop's thread: see
-  // gyre::detail::expirable_operation.
+  // The interface of gyre::detail::expirable_operation, by which with_timeout() begins the wait and
+  // ends it at a time limit, on the loop's thread.
   template <class Promise>
   bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
     context_ = &gyre::detail::context_of(awaiting_coroutine);

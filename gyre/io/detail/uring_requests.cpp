@@ -80,7 +80,8 @@ void uring_requests::remove(handle& target) noexcept {
   await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
   if (entry.has_early_connections) {
-    std::erase_if(connections_, [&](const auto& each) { return each.listener == target.index; });
+    std::erase_if(connections_,
+                  [&](const auto& each) { return each.listener_index == target.index; });
   }
   const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
   // From now on completions of the closed handle are recognised by their generation. When the
@@ -527,7 +528,7 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
 std::optional<result> uring_requests::accept_early(accept_request& acceptor) noexcept {
   const std::uint32_t listener = acceptor.target().index;
   const auto is_its = [listener](const early_connection& each) {
-    return each.listener == listener;
+    return each.listener_index == listener;
   };
   std::optional<result> outcome;
   auto next = std::ranges::find_if(connections_, is_its);
@@ -585,7 +586,8 @@ bool uring_requests::has_unconfirmed() noexcept {
 }
 
 void uring_requests::check_some_after_interruption() noexcept {
-  for (std::size_t left = checked_at_once; left > 0 && unchecked_ > 0; --left, --unchecked_) {
+  for (std::size_t remaining = checked_at_once; remaining > 0 && unchecked_ > 0;
+       --remaining, --unchecked_) {
     last_checked_ = last_checked_ == 0 ? registrations_.size() - 1 : last_checked_ - 1;
     handle* const next = handles()[last_checked_];
     if (next != nullptr && registrations_[last_checked_].armed.has(subscription::receive)) {

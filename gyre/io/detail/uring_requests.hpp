@@ -174,7 +174,7 @@ class uring_requests final : public ready_requests {
   static_assert(sizeof(registration) <= 12, "each idle connection has one");
 
   struct early_connection {
-    std::uint32_t listener;  // the listener's index
+    std::uint32_t listener_index;
     unique_fd fd;
   };
 

@@ -126,9 +126,9 @@ watched_trees::look watched_trees::look_at(watched_inode& directory, std::string
 watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const std::string& name,
                                          scan_extent extent) {
   program_watch& watch = directory.watch;
-  const auto opened = system::open_at(fd, name.c_str(), O_DIRECTORY | O_NOFOLLOW);
+  const auto child_fd = system::open_at(fd, name.c_str(), O_DIRECTORY | O_NOFOLLOW);
   const auto watch_descriptor =
-      opened ? watch_open(opened->get(), watch) : std::unexpected(opened.error());
+      child_fd ? watch_open(child_fd->get(), watch) : std::unexpected(child_fd.error());
   if (!watch_descriptor) {
     const bool is_certain = is_absence(watch_descriptor.error());
     if (is_certain) {
@@ -253,14 +253,14 @@ void watched_trees::read_entry() {
   if (!first.entries.is_open()) {
     directory.is_queued = false;
     first.extent = std::exchange(directory.wanted, std::nullopt).value_or(scan_extent{});
-    auto opened = open(directory);
-    if (!opened) {
+    auto fd = open(directory);
+    if (!fd) {
       const scan_extent extent = first.extent;
       scans_.pop_front();
-      postpone(directory, extent, opened.error());
+      postpone(directory, extent, fd.error());
       return;
     }
-    first.entries = open_directory(std::move(*opened));
+    first.entries = open_directory(std::move(*fd));
     if (first.extent.reports_all) {
       for (const auto& [name, child] : directory.children) child->is_untold = true;
     }

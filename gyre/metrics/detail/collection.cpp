@@ -8,7 +8,7 @@ namespace gyre::metrics::detail {
 std::size_t collection::begin_part() {
   const std::lock_guard lock(mutex_);
   parts_.emplace_back();
-  ++running_;
+  ++running_parts_;
   return parts_.size() - 1;
 }
 
@@ -21,7 +21,7 @@ void collection::end_part() noexcept {
   bool is_last = false;
   {
     const std::lock_guard lock(mutex_);
-    is_last = --running_ == 0;
+    is_last = --running_parts_ == 0;
   }
   if (is_last) completed_.set();
 }

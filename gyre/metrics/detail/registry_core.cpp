@@ -26,10 +26,10 @@ std::uint64_t registry_core::add(source_settings settings) {
   }
   std::shared_ptr<watched_executor> watched;
   if (related != nullptr) {
-    const auto known = std::ranges::find_if(
+    const auto match = std::ranges::find_if(
         executors_, [related](const auto& each) { return each->is(*related); });
-    watched = known != executors_.end() ? *known : std::make_shared<watched_executor>(*related);
-    if (known == executors_.end()) executors_.push_back(watched);
+    watched = match != executors_.end() ? *match : std::make_shared<watched_executor>(*related);
+    if (match == executors_.end()) executors_.push_back(watched);
   }
   auto added = std::make_shared<source>(std::move(settings), watched);
   sources_.emplace(++last_id_, std::move(added));
@@ -41,10 +41,10 @@ void registry_core::remove(std::uint64_t number) noexcept {
   std::shared_ptr<source> removed;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = sources_.find(number);
-    if (found == sources_.end()) return;
-    removed = std::move(found->second);
-    sources_.erase(found);
+    const auto match = sources_.find(number);
+    if (match == sources_.end()) return;
+    removed = std::move(match->second);
+    sources_.erase(match);
     if (const auto& watched = removed->executor(); watched != nullptr) {
       watched->remove_object();
       if (!watched->has_objects()) std::erase(executors_, watched);
@@ -78,12 +78,12 @@ std::vector<registry_core::group> registry_core::group_by_executor(
   std::vector<group> groups;
   for (const std::shared_ptr<source>& each : sources) {
     if (each->executor() == nullptr) continue;
-    auto found = std::ranges::find(groups, each->executor(), &group::executor);
-    if (found == groups.end()) {
+    auto match = std::ranges::find(groups, each->executor(), &group::executor);
+    if (match == groups.end()) {
       groups.push_back({each->executor(), {}});
-      found = groups.end() - 1;
+      match = groups.end() - 1;
     }
-    found->sources.push_back(each);
+    match->sources.push_back(each);
   }
   return groups;
 }
@@ -129,11 +129,12 @@ void registry_core::write_instruments(exposition& output) {
   for (const auto& [name, each] : instruments_) each->write(output);
 }
 
-void registry_core::write_own(exposition& output, std::size_t sources, std::size_t unanswered) {
+void registry_core::write_own(exposition& output, std::size_t sources,
+                              std::size_t unanswered_sources) {
   output.set_common_labels({});
   output.add_gauge("gyre_metrics_sources", "Objects in the registry of metrics.", sources);
   output.add_gauge("gyre_metrics_unanswered_sources",
-                   "Objects whose loop has not responded in time.", unanswered);
+                   "Objects whose loop has not responded in time.", unanswered_sources);
   output.add_counter("gyre_metrics_failed_reads_total",
                      "Reads of an object that have ended by an exception.", failed_reads_.value());
   output.add_counter("gyre_metrics_samples_dropped_total",

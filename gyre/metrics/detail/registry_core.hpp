@@ -66,7 +66,7 @@ class registry_core {
   std::vector<std::shared_ptr<source>> sources();
   static std::vector<group> group_by_executor(std::span<const std::shared_ptr<source>> sources);
   void write_instruments(exposition& output);
-  void write_own(exposition& output, std::size_t sources, std::size_t unanswered);
+  void write_own(exposition& output, std::size_t sources, std::size_t unanswered_sources);
 
   std::mutex mutex_;  // guards the members below
   std::uint64_t last_id_ = 0;

@@ -22,10 +22,10 @@ bool source::read(exposition& output) {
 }
 
 void source::remove() noexcept {
-  move_only_function<void(exposition&)> dropped;  // destroyed after unlocking
+  move_only_function<void(exposition&)> old_function;  // destroyed after unlocking
   const std::lock_guard lock(mutex_);
   is_removed_ = true;
-  dropped = std::move(settings_.write);
+  old_function = std::move(settings_.write);
 }
 
 void source::record_response(std::chrono::nanoseconds delay) {

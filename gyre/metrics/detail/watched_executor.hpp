@@ -13,7 +13,7 @@ namespace gyre::metrics::detail {
 
 class reading;
 
-/// An executor that registered objects belong to, or are.
+/// An executor that reads registered objects, or is one itself.
 ///
 /// Thread-safety: any thread.
 /// Lifetime: may outlive the executor, which is used only while an object is registered.

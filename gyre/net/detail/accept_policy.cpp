@@ -35,13 +35,13 @@ bool accept_policy::is_exhaustion(int error) noexcept {
 
 accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noexcept {
   const std::chrono::nanoseconds length = backoff_.delay(++pauses_);
-  std::size_t refused = 0;
+  std::size_t refused_count = 0;
   if (is_out_of_descriptors(error)) {
-    for (std::size_t left = max_refused_at_once; left > 0; --left) {
-      if (!refuse_next(listening_fd, refused)) break;
+    for (std::size_t remaining = max_refused_at_once; remaining > 0; --remaining) {
+      if (!refuse_next(listening_fd, refused_count)) break;
     }
   }
-  return {.length = length, .refused = refused, .first = pauses_ == 1};
+  return {.length = length, .refused = refused_count, .is_first = pauses_ == 1};
 }
 
 // Accepts one connection with the reserve's descriptor, and closes it. Returns whether another

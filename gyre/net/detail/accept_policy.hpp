@@ -28,7 +28,7 @@ class accept_policy {
   struct pause {
     std::chrono::nanoseconds length;
     std::size_t refused;  ///< connections that were closed
-    bool first;           ///< whether this is the first pause since accept(2) last succeeded
+    bool is_first;        ///< whether this is the first pause since accept(2) last succeeded
   };
 
   static constexpr std::chrono::nanoseconds default_initial_pause = std::chrono::milliseconds{10};

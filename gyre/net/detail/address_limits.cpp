@@ -53,10 +53,10 @@ bool address_limits::admit(const endpoint& peer, steady_time current_time) noexc
       });
       sweep_threshold_ = std::max<std::size_t>(2 * entries_.size(), 1024);
     }
-    entry& counted = entries_[key_of(peer)];
-    if (counted.connections >= connections_) return false;
-    if (counts_accepts_ && accept_rate_.take(counted.full_at, now) != 0) return false;
-    ++counted.connections;
+    entry& entry_of_peer = entries_[key_of(peer)];
+    if (entry_of_peer.connections >= connections_) return false;
+    if (counts_accepts_ && accept_rate_.take(entry_of_peer.full_at, now) != 0) return false;
+    ++entry_of_peer.connections;
     return true;
   } catch (const std::bad_alloc&) {
     return false;

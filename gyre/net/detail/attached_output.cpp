@@ -33,9 +33,9 @@ attached_output::progress attached_output::send_file_part(io::handle& socket,
   if (outcome.count() == 0) return {.failed = io::errc::unexpected_end};  // the file has shrunk
   io.charge(outcome.count());
   part.left -= outcome.count();
-  const bool done = part.left == 0;
-  if (done) remove_first();
-  return {.bytes_sent = outcome.count(), .done = done};
+  const bool is_sent = part.left == 0;
+  if (is_sent) remove_first();
+  return {.bytes_sent = outcome.count(), .is_sent = is_sent};
 }
 
 attached_output::progress attached_output::send_descriptors(io::handle& socket, io::backend& io,
@@ -50,7 +50,7 @@ attached_output::progress attached_output::send_descriptors(io::handle& socket, 
   if (outcome.would_block()) return {};
   if (!outcome) return {.failed = outcome.error()};
   remove_first();
-  return {.bytes_sent = outcome.count(), .bytes_of_queue = outcome.count(), .done = true};
+  return {.bytes_sent = outcome.count(), .bytes_of_queue = outcome.count(), .is_sent = true};
 }
 
 }  // namespace gyre::net::detail

@@ -45,7 +45,7 @@ class attached_output {
     std::error_code failed = {};
     std::size_t bytes_sent = 0;
     std::size_t bytes_of_queue = 0;  // the part of `bytes_sent` that came from the queue
-    bool done = false;               // whether all of the first attachment was sent
+    bool is_sent = false;            // whether all of the first attachment was sent
   };
 
   attached_output(io::handle& socket, io::request::function on_room) noexcept

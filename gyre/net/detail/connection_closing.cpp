@@ -112,8 +112,8 @@ void connection_closing::on_sending_failed(std::error_code reason) noexcept {
   if (!is_open || !may_read) return end(reason, connection_end::in_order);
   self.stop();
   try {
-    const steady_time give_up = self.loop().deadline_after(self.group().options().close_timeout);
-    self.loop().start_timer(self.make_backlog().timer, give_up);
+    const steady_time deadline = self.loop().deadline_after(self.group().options().close_timeout);
+    self.loop().start_timer(self.make_backlog().timer, deadline);
     self.extra().failure = reason;
     phase_ = connection_phase::failed;
   } catch (const std::bad_alloc&) {
@@ -140,7 +140,7 @@ unique_fd connection_closing::leave(std::error_code reason) noexcept {
   // release: pairs with the acquire in tcp_connection_ref::alive(); makes the effects of the
   // connection visible to a thread that reads false.
   if (extra != nullptr && extra->control != nullptr) {
-    extra->control->alive.store(false, std::memory_order_release);
+    extra->control->is_alive.store(false, std::memory_order_release);
   }
   unique_fd socket(self.fd());
   self.group().io().detach(self);

@@ -33,8 +33,8 @@ struct connection_control {
   event_loop& loop;
   connection_io* connection;  // used on the loop's thread; null once the connection is freed
   byte_quota posted;          // bytes that wait in the loop's inbox
-  gyre::detail::atomic<bool> close_posted{false}, abort_posted{false};
-  gyre::detail::atomic<bool> alive{true};
+  gyre::detail::atomic<bool> is_close_posted{false}, is_abort_posted{false};
+  gyre::detail::atomic<bool> is_alive{true};
   gyre::detail::atomic<std::uint32_t> references{1};
 };
 

@@ -139,7 +139,7 @@ void connection_group::run_due_calls() {
     ended_now_ = ended_connections_.size();
   }
   constexpr int max_calls = 64;  // more calls would keep the loop from its sockets
-  for (int left = max_calls; left > 0 && run_next_call();) --left;
+  for (int remaining_count = max_calls; remaining_count > 0 && run_next_call();) --remaining_count;
 }
 
 bool connection_group::run_next_call() {
@@ -180,8 +180,8 @@ void connection_group::finish(connection_io& connection, std::error_code reason)
 
 void connection_group::start_idle_timer() {
   if (idle_timeout_.count() == 0 || idle_timer_->active()) return;
-  const auto between = idle_timeout_ / (looks_per_timeout * looks_in_parts);
-  idle_timer_->start_after(between + std::chrono::nanoseconds{1});
+  const auto interval = idle_timeout_ / (looks_per_timeout * looks_in_parts);
+  idle_timer_->start_after(interval + std::chrono::nanoseconds{1});
 }
 
 // Checks the next part of the list, which is sorted by the time of the last check. The size of a
@@ -192,7 +192,7 @@ void connection_group::end_some_idle() {
   if (!passing) return;
   const std::uint8_t clock = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
-  for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
+  for (std::size_t remaining = std::min(idle_part_size_, size_); remaining > 0; --remaining) {
     connection_io& next = *list_.pop_front();
     list_.push_back(next);
     next.end_if_idle(clock);

@@ -107,11 +107,12 @@ std::uint64_t connection_io::bytes_in_kernel() const noexcept {
 }
 
 bool connection_io::note_progress() noexcept {
-  auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
+  auto moved_bytes = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
   // Bytes that the peer has taken stay taken, so that for most connections the check needs no
   // system call.
-  if (moved != moved_) moved = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
-  return std::exchange(moved_, moved) != moved;
+  if (moved_bytes != moved_)
+    moved_bytes = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
+  return std::exchange(moved_, moved_bytes) != moved_bytes;
 }
 
 bool connection_io::update_held_bytes() noexcept {

@@ -20,8 +20,8 @@ std::error_code connection_layer::write(std::span<const std::byte> plain, io::bu
 }
 
 std::error_code connection_layer::cut_off() const noexcept {
-  const std::error_code why = protocol_->end_of_bytes();
-  return why ? why : io::errc::unexpected_end;
+  const std::error_code reason = protocol_->end_of_bytes();
+  return reason ? reason : io::errc::unexpected_end;
 }
 
 std::error_code connection_layer::seal_next(connection_backlog& backlog, io::backend& io, bool ends,

@@ -271,9 +271,9 @@ bool connection_output::send_attachment() noexcept {
       consume(outcome.bytes_of_queue);
     } else {
       count_sent(outcome.bytes_sent);
-      if (outcome.done) on_shrunk();
+      if (outcome.is_sent) on_shrunk();
     }
-    if (outcome.done) return true;
+    if (outcome.is_sent) return true;
     const std::optional<io::result> result = self.group().io().start(attached.room);
     if (!result) return false;
     if (!*result) {

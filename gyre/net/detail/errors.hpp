@@ -67,10 +67,10 @@ inline void require_loops(std::span<event_loop* const> loops, const std::string&
   fail(std::make_error_code(error), message);
 }
 
-/// Removes the text before the first character of `ends` and returns it; removes that character,
-/// too.
-inline std::string_view take_until(std::string_view& text, std::string_view ends) noexcept {
-  const std::size_t end = text.find_first_of(ends);
+/// Removes the text before the first character of `delimiters` and returns it; removes that
+/// character, too.
+inline std::string_view take_until(std::string_view& text, std::string_view delimiters) noexcept {
+  const std::size_t end = text.find_first_of(delimiters);
   const std::string_view part = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   return part;

@@ -55,16 +55,16 @@ std::expected<host_text, std::error_code> split_host_text(std::string_view text)
   if (colon == std::string_view::npos) return failure(std::errc::invalid_argument);
   const std::string_view port_text = text.substr(colon + 1);
   std::string_view host = text.substr(0, colon);
-  const bool bracketed = host.starts_with('[') && host.ends_with(']');
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (bracketed != host.contains(':')) return failure(std::errc::invalid_argument);
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  if (is_bracketed != host.contains(':')) return failure(std::errc::invalid_argument);
   auto port = gyre::detail::parse_decimal<std::uint16_t>(port_text);
   if (!port) {
     if (!may_be_service(port_text)) return failure(std::errc::invalid_argument);
     port = service(port_text).port();
     if (!port) return failure(resolve_errc::service_not_found);
   }
-  return host_text{.host = host, .port = *port, .bracketed = bracketed};
+  return host_text{.host = host, .port = *port, .is_bracketed = is_bracketed};
 }
 
 std::string describe_expected_forms(std::string_view text, bool allows_names) {

@@ -14,10 +14,10 @@ namespace gyre::net::detail {
 struct host_text {
   std::string_view host;  ///< the host, without brackets
   std::uint16_t port;
-  bool bracketed;  ///< whether the host was in brackets: then it can only be an IPv6 address
+  bool is_bracketed;  ///< whether the host was in brackets: then it can only be an IPv6 address
 
   /// Whether the text means every local address: no host, or "*".
-  bool is_any() const noexcept { return !bracketed && (host.empty() || host == "*"); }
+  bool is_any() const noexcept { return !is_bracketed && (host.empty() || host == "*"); }
   /// Whether the host is "localhost" or ends in ".localhost" (RFC 6761), in any case of letters.
   bool is_localhost() const noexcept;
 };

@@ -203,11 +203,11 @@ void layered_core::throw_error(std::error_code code, std::string_view operation)
 
 void layered_core::throw_failure(std::string_view operation) {
   send_now();
-  const layer::failure& why = protocol->why();
+  const layer::failure& reason = protocol->why();
   std::string text = text_of(operation);
   const std::string_view peer = protocol->peer_name();
   if (!peer.empty()) text.append(" (").append(peer).append(")");
-  if (!why.text.empty()) text.append(": ").append(why.text);
+  if (!reason.text.empty()) text.append(": ").append(reason.text);
   throw std::system_error(protocol->error(), text);
 }
 

@@ -157,9 +157,9 @@ resolve_result name_engine::select_addresses(const std::vector<ip_address>& addr
   };
   std::vector<endpoint> endpoints;
   endpoints.reserve(addresses.size());
-  for (const bool first : {true, false}) {
+  for (const bool is_first : {true, false}) {
     for (const ip_address& each : addresses) {
-      if (is_requested(each) && comes_first(each) == first) endpoints.emplace_back(each, port);
+      if (is_requested(each) && comes_first(each) == is_first) endpoints.emplace_back(each, port);
     }
   }
   if (endpoints.empty()) return failure(resolve_errc::no_data);

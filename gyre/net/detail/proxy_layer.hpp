@@ -28,7 +28,7 @@ class proxy_layer final : public layer {
   explicit proxy_layer(const proxy_protocol_options& options,
                        extent received_extent = extent::any) noexcept
       : limit_(options.limit), timeout_(options.timeout), received_(received_extent) {
-    established_ = false;
+    is_established_ = false;
   }
 
   status handshake() override {
@@ -37,7 +37,7 @@ class proxy_layer final : public layer {
     if (!*parsed) return status::wants_input;
     header_ = std::move(**parsed);
     consume(header_.size);
-    established_ = true;
+    is_established_ = true;
     return status::done;
   }
   duration handshake_timeout() const noexcept override { return timeout_; }
@@ -69,11 +69,11 @@ class proxy_layer final : public layer {
   std::size_t surely_missing() const noexcept {
     constexpr std::size_t min_version_1_size = 15;  // "PROXY UNKNOWN\r\n"
     constexpr std::size_t fixed_2 = 16;
-    const std::span<const std::byte> seen = unread();
-    if (seen.size() < min_version_1_size) return min_version_1_size - seen.size();
-    if (seen.front() == std::byte{'P'}) return 1;
-    if (seen.size() < fixed_2) return fixed_2 - seen.size();
-    return fixed_2 + load_be<std::uint16_t>(seen.data() + 14) - seen.size();
+    const std::span<const std::byte> input = unread();
+    if (input.size() < min_version_1_size) return min_version_1_size - input.size();
+    if (input.front() == std::byte{'P'}) return 1;
+    if (input.size() < fixed_2) return fixed_2 - input.size();
+    return fixed_2 + load_be<std::uint16_t>(input.data() + 14) - input.size();
   }
 
   const std::size_t limit_;

@@ -123,7 +123,7 @@ void server_core::add(const endpoint& local, std::vector<socket> listeners, bool
 void server_core::open_waiting() {
   for (listener& each : std::exchange(waiting_, {})) {
     post(*each.target,
-         [local_socket = std::move(each.listening), own = each.is_own](
+         [local_socket = std::move(each.listening_socket), own = each.is_own](
              server_shard& target) mutable { target.open(std::move(local_socket), own); });
   }
 }

@@ -74,7 +74,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   // A listening socket that waits for start().
   struct listener {
     server_shard* target;
-    socket listening;
+    socket listening_socket;
     bool is_own;  // whether no other loop or process accepts from the socket
   };
 

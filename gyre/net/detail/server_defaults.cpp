@@ -28,9 +28,9 @@ tcp_server_options checked(tcp_server_options options) {
 move_only_function<void(std::error_code)> print_accept_errors(std::string name,
                                                               steady_time (*now)() noexcept) {
   return [name = std::move(name), now,
-          limit = std::make_unique<gyre::detail::message_limit>()](std::error_code why) {
+          limit = std::make_unique<gyre::detail::message_limit>()](std::error_code reason) {
     if (!limit->may_print(now(), name.c_str(), "pauses of accepting")) return;
-    gyre::detail::log(log_level::error, "gyre: ", name, ": accepting pauses: ", why.message());
+    gyre::detail::log(log_level::error, "gyre: ", name, ": accepting pauses: ", reason.message());
   };
 }
 

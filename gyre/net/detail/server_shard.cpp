@@ -49,10 +49,10 @@ class server_shard::acceptor {
 
   void start_or_cancel() noexcept {
     const bool may_accept = shard_.holds_.empty() && !retry_.active();
-    const bool accepting = request_.under_way();
-    if (!may_accept && accepting) descriptor_.cancel(request_);
+    const bool is_accepting = request_.under_way();
+    if (!may_accept && is_accepting) descriptor_.cancel(request_);
     // A repeating request does not complete at once.
-    if (may_accept && !accepting) static_cast<void>(descriptor_.start(request_));
+    if (may_accept && !is_accepting) static_cast<void>(descriptor_.start(request_));
   }
 
   /// Whether the socket's queue holds no connection that only this server can accept.
@@ -337,7 +337,7 @@ void server_shard::on_accepting_paused(std::error_code error, const accept_polic
   const callback_gate::pass passing(gate());
   core_.accept_errors_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(pause.refused, memory_order_relaxed);
-  if (passing && pause.first && core_.handlers.accept_error) core_.handlers.accept_error(error);
+  if (passing && pause.is_first && core_.handlers.accept_error) core_.handlers.accept_error(error);
 }
 
 void server_shard::release_assigned() noexcept {
@@ -374,13 +374,13 @@ void server_shard::advance_stop() {
   if (!is_over) stop_timer_->start_at(stop_by_);
   if (stage_ == stop_stage::begun) {
     stage_ = stop_stage::grace_over;
-    const std::size_t refused = opening_connections_.size();
+    const std::size_t refused_count = opening_connections_.size();
     for (const opening_connection& each : opening_connections_) {
       if (each.proxy == nullptr) core_.address_limits_.release(each.peer);
     }
     acceptors_.clear();
     opening_connections_.clear();
-    for (std::size_t i = 0; i < refused; ++i) refuse_assigned();
+    for (std::size_t i = 0; i < refused_count; ++i) refuse_assigned();
     note_accepting_ended();
     if (!is_over) return stop_waiting_for_input();
   }

@@ -162,9 +162,10 @@ class shared_connection {
   struct counted_connection {
     std::unique_ptr<Connection> connection;
     std::size_t users = 0;
-    bool fresh = true;           // whether no use has ended yet
+    bool is_fresh = true;        // whether no use has ended yet
     bool has_succeeded = false;  // whether a use has succeeded
-    bool retired = false;  // whether no further call may use the connection; its last user ends it
+    bool is_retired =
+        false;  // whether no further call may use the connection; its last user ends it
   };
   using connection_ptr = std::shared_ptr<counted_connection>;
 
@@ -218,8 +219,8 @@ class shared_connection {
     /// must then end it.
     connection_ptr end() noexcept {
       connection_ptr connection = std::move(used_);
-      connection->fresh = false;
-      return --connection->users == 0 && connection->retired ? std::move(connection) : nullptr;
+      connection->is_fresh = false;
+      return --connection->users == 0 && connection->is_retired ? std::move(connection) : nullptr;
     }
 
    private:
@@ -292,7 +293,7 @@ class shared_connection {
   // Whether a connection can be used. A fresh connection is not checked, because it may hold the
   // server's greeting.
   bool is_ready(counted_connection& connection) const {
-    if (connection.fresh || (connection.users > 0 && !tells_reusable<Connection>)) return true;
+    if (connection.is_fresh || (connection.users > 0 && !tells_reusable<Connection>)) return true;
     return is_reusable(*connection.connection);
   }
 
@@ -338,10 +339,10 @@ class shared_connection {
 
   void note_success(counted_connection& connection) noexcept {
     connection.has_succeeded = true;
-    if (!connection.retired) schedule_.note_success();
+    if (!connection.is_retired) schedule_.note_success();
   }
   void note_error(const connection_ptr& connection, const std::exception_ptr& error) noexcept {
-    if (connection->retired) return;  // another use has reported the end
+    if (connection->is_retired) return;  // another use has reported the end
     if constexpr (tells_reusable<Connection>) {
       if (is_reusable(*connection->connection)) return;
     }
@@ -351,12 +352,12 @@ class shared_connection {
   // Delays the next attempt, unless the connection has served before and its end is not the
   // server's fault.
   void note_failure(const connection_ptr& connection, bool is_fault) noexcept {
-    if (!connection->retired && (is_fault || !connection->has_succeeded))
+    if (!connection->is_retired && (is_fault || !connection->has_succeeded))
       schedule_.note_failure(loop().now());
   }
   // Takes a connection out of use, so that the next call connects again.
   void retire(const connection_ptr& connection) noexcept {
-    if (std::exchange(connection->retired, true)) return;
+    if (std::exchange(connection->is_retired, true)) return;
     ++metrics_.broken;
     if (current_ == connection) current_.reset();
   }

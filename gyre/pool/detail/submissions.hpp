@@ -75,7 +75,7 @@ class basic_submissions {
   [[gnu::noinline]] void push_built(Build&& build) {
     try {
       const auto access = find_or_register();
-      push_admitted(*access, build());
+      push_admitted_task(*access, build());
     } catch (...) {
       slots_->release(1);
       throw;
@@ -104,10 +104,10 @@ class basic_submissions {
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
     if (shard* const own_shard = shards_.cached()) [[likely]] {
-      push_admitted(*own_shard, std::forward<F>(callable));
+      push_admitted_task(*own_shard, std::forward<F>(callable));
     } else {
       const auto access = find_or_register();
-      push_admitted(*access, std::forward<F>(callable));
+      push_admitted_task(*access, std::forward<F>(callable));
     }
   }
 
@@ -212,7 +212,7 @@ class basic_submissions {
       return false;
     --own_shard.reserved_slots;
     try {
-      push_admitted(own_shard, build());
+      push_admitted_task(own_shard, build());
     } catch (...) {
       slots_->release(1);  // not reserved for the thread: others may wait
       throw;
@@ -221,7 +221,7 @@ class basic_submissions {
   }
 
   template <class F>
-  void push_admitted(shard& own_shard, F&& callable) {
+  void push_admitted_task(shard& own_shard, F&& callable) {
     inbox::detail::with_cell_sized<1>(
         std::forward<F>(callable),
         [&own_shard]<class G>(G&& fitting) { own_shard.push(std::forward<G>(fitting), [] {}); });

@@ -13,7 +13,7 @@ class pool_worker;
 /// histograms of the calling worker.
 class task_timing {
  public:
-  explicit task_timing(steady_time submitted) noexcept;
+  explicit task_timing(steady_time submit_time) noexcept;
   task_timing& operator=(task_timing&&) = delete;
   ~task_timing();
 

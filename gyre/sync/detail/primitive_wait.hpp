@@ -103,7 +103,7 @@ class [[nodiscard]] primitive_wait : Waiter,
     assert(has_waited && "a coroutine was destroyed between its wake-up and its resumption");
   }
 
-  // Whether waits are recorded. Of primitives that wake many coroutines a second, such as channels,
+  // Whether waits are recorded. In primitives that wake many coroutines a second, such as channels,
   // recording would be a tenth of the cost.
   static constexpr bool records_waits = requires { Primitive::records_waits; };
   struct nothing {};

@@ -12,15 +12,15 @@ std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcep
   const executor* const end_executor = self.where;
   const auto newest = reinterpret_cast<std::uintptr_t>(&self);
   // relaxed: the compare-exchange reads the word again.
-  std::uintptr_t seen = group.newest_.load(std::memory_order_relaxed);
+  std::uintptr_t expected = group.newest_.load(std::memory_order_relaxed);
   do {
-    self.next = seen == parent_waits ? nullptr : reinterpret_cast<child*>(seen);
+    self.next = expected == parent_waits ? nullptr : reinterpret_cast<child*>(expected);
     // release: pairs with the acquire in take_ended_children(); makes the child's result visible to
     // the parent. acquire: pairs with the release in begin_wait(); makes `waiting` and
     // `parent_executor_` visible here.
-  } while (!group.newest_.compare_exchange_weak(seen, newest, std::memory_order_acq_rel,
+  } while (!group.newest_.compare_exchange_weak(expected, newest, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed));
-  if (seen != parent_waits) return std::noop_coroutine();
+  if (expected != parent_waits) return std::noop_coroutine();
   if (end_executor == group.parent_executor_) return group.waiting;
   group.parent_executor_->post(group);
   return std::noop_coroutine();

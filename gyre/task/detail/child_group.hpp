@@ -99,7 +99,7 @@ class child_group final : resumption, public child_set {
     child_group& group;
   };
 
-  static std::coroutine_handle<> on_child_end(task_context& child) noexcept;
+  static std::coroutine_handle<> on_child_end(task_context& context) noexcept;
   bool take_ended_children() noexcept;
   bool begin_wait() noexcept;
   child& pop_ended_child() noexcept;

@@ -3,7 +3,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 #include <gyre/task/detail/task_state.hpp>
 #include <gyre/task/time_limit_error.hpp>
 

@@ -48,8 +48,8 @@ class any_thread final : public gyre::executor, public gyre::timer_service {
   std::unique_ptr<model::thread> expires_;
 };
 
-// The same, but the timer expires outside of the executor, as those of a strand do. Each operation
-// runs on a thread of its own.
+// An executor whose timers expire outside of it, as those of a strand do. Each operation runs on a
+// thread of its own.
 class serial_threads final : public gyre::executor, public gyre::timer_service {
  public:
   void post(gyre::operation& op) noexcept override {

@@ -62,11 +62,11 @@ class live_tasks {
     std::vector<live_task> open{{&root, 0}};
     std::vector<task_context*> children;
     // A shared task may be the child of several tasks.
-    std::unordered_set<const task_context*> seen;
+    std::unordered_set<const task_context*> visited;
     while (!open.empty()) {
       const live_task next = open.back();
       open.pop_back();
-      if (!seen.insert(next.context).second) continue;
+      if (!visited.insert(next.context).second) continue;
       tasks_.push_back(next);
       children.clear();
       for (child_set* set = next.context->trace.child_sets.get(); set != nullptr;

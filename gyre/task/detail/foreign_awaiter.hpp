@@ -41,7 +41,7 @@ class executor_return : operation {
  private:
   static void resume_frame(void* frame_address);
   static void destroy_frame(void* frame_address) noexcept;
-  static void run(operation& self);
+  static void run(operation& op);
   void note_return() noexcept;
 
   frame frame_{&resume_frame, &destroy_frame};

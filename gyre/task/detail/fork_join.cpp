@@ -35,8 +35,8 @@ void fork_join::append_children(std::vector<task_context*>& contexts) {
 void fork_join::split(loop& remaining_children, fork_queue& queue,
                       operation::function run) noexcept {
   const std::size_t last = remaining_children.end;
-  const std::size_t later_half = (last - remaining_children.next) / 2;
-  if (later_half == 0) return;
+  const std::size_t later_half_size = (last - remaining_children.next) / 2;
+  if (later_half_size == 0) return;
   void* memory = nullptr;
   try {
     memory = slab_allocate(sizeof(loop));
@@ -44,8 +44,8 @@ void fork_join::split(loop& remaining_children, fork_queue& queue,
     return;
   }
   static_assert(std::is_trivially_destructible_v<loop>);
-  loop* const later = ::new (memory) loop(run, *this, last - later_half, last);
-  remaining_children.end = last - later_half;
+  loop* const later = ::new (memory) loop(run, *this, last - later_half_size, last);
+  remaining_children.end = last - later_half_size;
   // relaxed: the count cannot reach zero here, because the end of `remaining_children` is counted
   // later.
   pending_.fetch_add(1, std::memory_order_relaxed);
@@ -62,7 +62,7 @@ void fork_join::split(loop& remaining_children, fork_queue& queue,
   }
 }
 
-void fork_join::free_shared(const child* first, std::size_t bytes) noexcept {
+void fork_join::free_shared_memory(const child* first, std::size_t bytes) noexcept {
   static_assert(std::is_trivially_destructible_v<child>);
   // relaxed: ordered by the last decrement of pending_, which acquires.
   for (loop* each = split_off_.load(std::memory_order_relaxed); each != nullptr;) {

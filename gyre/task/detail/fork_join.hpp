@@ -182,15 +182,15 @@ class fork_join : protected child_set {
     // relaxed: ordered by the last decrement of pending_.
     return newest_kept_.load(std::memory_order_relaxed);
   }
-  /// Returns whether the destructor must call free_shared().
-  bool has_shared() const noexcept {
+  /// Returns whether the destructor must call free_shared_memory().
+  bool has_shared_memory() const noexcept {
     // relaxed: ordered by the last decrement of pending_, which acquires.
     return newest_kept() != nullptr || split_off_.load(std::memory_order_relaxed) != nullptr;
   }
   /// Returns whether the children's stop source is linked to the stop token of their parent.
   bool has_link() const noexcept { return stop_.has_value() && stop_->is_linked(); }
   /// Frees the loops that were split off, and the kept contexts, of `bytes` each, except `first`.
-  void free_shared(const child* first, std::size_t bytes) noexcept;
+  void free_shared_memory(const child* first, std::size_t bytes) noexcept;
 
   /// Throws if a child could not be started. Called by the parent when all children have finished.
   void check_started() const {
@@ -214,7 +214,7 @@ class fork_join : protected child_set {
   bool finish_with_others(const kept_contexts& list, std::size_t events) noexcept;
   // Counts the end of a child that did not finish within its start. Returns the parent if this
   // thread must resume it, else null.
-  static std::coroutine_handle<> end_elsewhere(child& ended) noexcept;
+  static std::coroutine_handle<> end_elsewhere(child& ended_child) noexcept;
   // Called as the resumption of a child's frame, when the child has ended.
   static void after_child(void* frame);
 

@@ -34,22 +34,23 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
     std::byte bytes[__STDCPP_DEFAULT_NEW_ALIGNMENT__];
   };
   using rebound = typename std::allocator_traits<Allocator>::template rebind_alloc<unit>;
-  static constexpr bool stateless = std::allocator_traits<rebound>::is_always_equal::value &&
-                                    std::is_default_constructible_v<rebound>;
+  static constexpr bool is_stateless = std::allocator_traits<rebound>::is_always_equal::value &&
+                                       std::is_default_constructible_v<rebound>;
 
   static constexpr std::size_t units(std::size_t bytes) noexcept {
     return (bytes + sizeof(unit) - 1) / sizeof(unit);
   }
   static_assert(alignof(rebound) <= sizeof(unit));
   static constexpr std::size_t total(std::size_t bytes) noexcept {
-    return units(bytes) + (stateless ? 0 : units(sizeof(rebound)));
+    return units(bytes) + (is_stateless ? 0 : units(sizeof(rebound)));
   }
   static rebound* allocator_behind(void* frame, std::size_t bytes) noexcept {
     return reinterpret_cast<rebound*>(static_cast<unit*>(frame) + units(bytes));
   }
   static void* allocate(rebound allocator, std::size_t bytes) {
     unit* memory = std::allocator_traits<rebound>::allocate(allocator, total(bytes));
-    if constexpr (!stateless) ::new (allocator_behind(memory, bytes)) rebound(std::move(allocator));
+    if constexpr (!is_stateless)
+      ::new (allocator_behind(memory, bytes)) rebound(std::move(allocator));
     return memory;
   }
 
@@ -69,7 +70,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
   static void operator delete(void* frame, std::size_t bytes) noexcept {
     auto* memory = static_cast<unit*>(frame);
-    if constexpr (stateless) {
+    if constexpr (is_stateless) {
       rebound allocator;
       std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));
     } else {

@@ -124,7 +124,8 @@ TEST(FrameAllocator, ThatHasNoMemoryThrowsFromTheCall) {
       std::bad_alloc);
 }
 
-// Records the size of the last frame. An empty type, so that nothing is stored behind a frame.
+// The size of the last frame that the allocator below has recorded. The allocator is an empty
+// type, so that nothing is stored after a frame.
 std::size_t measured_bytes = 0;
 
 template <class T>

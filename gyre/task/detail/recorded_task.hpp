@@ -29,9 +29,9 @@ extern std::atomic<bool> live_tasks_are_recorded;
 /// The interface for the part of a live task's description that the task's entry cannot hold.
 class live_task_details {
  public:
-  /// Completes `described`. Called on any thread while the entry exists, so it may read only
+  /// Completes `description`. Called on any thread while the entry exists, so it may read only
   /// members that do not change.
-  virtual void describe(live_task& described) const = 0;
+  virtual void describe(live_task& description) const = 0;
 
  protected:
   ~live_task_details() = default;

@@ -21,9 +21,9 @@ struct resumption : operation {
   std::coroutine_handle<> waiting;
 };
 
-/// Posts the resumption of `waiting` to `target`, as an operation allocated from the slab. Returns
-/// false without memory.
-bool post_resumption(std::coroutine_handle<> waiting, executor& target) noexcept;
+/// Posts the resumption of `coroutine` to `target`, as an operation allocated from the slab.
+/// Returns false without memory.
+bool post_resumption(std::coroutine_handle<> coroutine, executor& target) noexcept;
 
 /// Base of awaiters that are never ready, and that resume a coroutine on its executor.
 struct suspends_always {

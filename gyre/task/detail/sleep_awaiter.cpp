@@ -2,7 +2,7 @@
 #include <gyre/task/detail/sleep_awaiter.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 #include <gyre/task/executor.hpp>
 
 namespace gyre::detail {

@@ -34,16 +34,16 @@ void stoppable_wait::stop() noexcept {
   step_ = cancel() ? step::exit_in_time : step::exit_too_late;
   // The coroutine is posted, so that it resumes after request_stop() has returned. The inline
   // executor would run it within request_stop(), so the event's executor resumes it.
-  executor& where = *context_->where;
-  (&where == &inline_executor() ? *event_executor_ : where).post(*this);
+  executor& target = *context_->where;
+  (&target == &inline_executor() ? *event_executor_ : target).post(*this);
 }
 
 void stoppable_wait::resume_coroutine() noexcept {
-  executor& where = *context_->where;
+  executor& target = *context_->where;
   // The event may have completed outside of the strand, if the event's executor is a strand.
-  if (where.running_here()) return resume(coroutine_);
+  if (target.running_here()) return resume(coroutine_);
   step_ = step::resume;
-  where.post(*this);
+  target.post(*this);
 }
 
 void stoppable_wait::run(operation& self) {

@@ -107,9 +107,9 @@ class detached_end : public task_end {
 /// Throws the std::logic_error for an await of an empty task.
 [[noreturn, gnu::cold]] void throw_empty_task();
 /// Resumes `first`, a concurrent child, until it suspends. Calls nest if `first` itself starts
-/// children; at some depth `first` starts in the queue of `where` instead, so that the stack is
+/// children; at some depth `first` starts in the queue of `target` instead, so that the stack is
 /// bounded.
-void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
+void start_nested(std::coroutine_handle<> first, executor& target) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
 
 /// Constructs the exception_ptr `error` with caught_error().
@@ -198,8 +198,8 @@ class task_state : public task_end {
    public:
     // Names this class, which excludes promises that derive from it.
     using frees_plain_frames = promise_type;
-    task<T> get_return_object(bool large_frame = false) noexcept {
-      return task<T>(handle_of_new(*this), large_frame);
+    task<T> get_return_object(bool is_large_frame = false) noexcept {
+      return task<T>(handle_of_new(*this), is_large_frame);
     }
     static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
     static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }

@@ -53,8 +53,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       : tasks_reference<Tasks>(tasks), fork_join(parent, caller, policy, &run, count_of(tasks)) {}
   tasks_join& operator=(tasks_join&&) = delete;
   ~tasks_join() {
-    if (has_shared()) [[unlikely]]
-      free_shared(&inline_context_, sizeof(task_child));
+    if (has_shared_memory()) [[unlikely]]
+      free_shared_memory(&inline_context_, sizeof(task_child));
   }
 
   using fork_join::check_started;

@@ -52,10 +52,10 @@ class basic_wait_core {
     // acquire: pairs with the release in leave(); makes the actions of the parties that have left
     // visible. release: pairs with the acquire in leave(); makes the caller's earlier actions
     // visible to the last party.
-    parties seen = present_.load(std::memory_order_acquire);
+    parties expected = present_.load(std::memory_order_acquire);
     do {
-      if ((seen & required_parties) == 0) return false;
-    } while (!present_.compare_exchange_weak(seen, static_cast<parties>(seen | party),
+      if ((expected & required_parties) == 0) return false;
+    } while (!present_.compare_exchange_weak(expected, static_cast<parties>(expected | party),
                                              std::memory_order_acq_rel, std::memory_order_acquire));
     return true;
   }

@@ -158,10 +158,10 @@ class [[nodiscard]] when_all_ready_awaiter
   auto await_resume() {
     if (!this->end_undisturbed()) [[unlikely]]
       this->join().check_started();
-    bool cancelled = false;
+    bool was_cancelled = false;
     auto outcomes =
-        results_of(this->tasks_, [&](auto& child) { return take_outcome(child, cancelled); });
-    if (cancelled) count_cancelled_children(this->join().parent_context());
+        results_of(this->tasks_, [&](auto& child) { return take_outcome(child, was_cancelled); });
+    if (was_cancelled) count_cancelled_children(this->join().parent_context());
     return outcomes;
   }
 };

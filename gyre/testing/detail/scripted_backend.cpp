@@ -31,12 +31,12 @@ unique_fd scripted_connection::open() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     gyre::detail::throw_errno("socketpair");
   }
-  unique_fd opened(ends[0]);
+  unique_fd fd(ends[0]);
   peer_socket_ = unique_fd(ends[1]);
-  fd_ = opened.get();
+  fd_ = fd.get();
   backend_.add(*this);
   continue_script();
-  return opened;
+  return fd;
 }
 
 void scripted_connection::close() noexcept {

@@ -113,7 +113,7 @@ int callbacks::read(BIO* bio, char* buffer, std::size_t size, std::size_t* count
   }
   std::memcpy(buffer, source.data(), *count);
   source = source.subspan(*count);
-  if (!self.established_) self.handshake_bytes_ += *count;
+  if (!self.is_established_) self.handshake_bytes_ += *count;
   return 1;
 }
 int callbacks::write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count) {
@@ -148,7 +148,7 @@ BIO_METHOD* callbacks::method() {
 
 void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
   engine& self = engine_of(ssl);
-  if ((step & SSL_CB_LOOP) != 0 && self.established_) {
+  if ((step & SSL_CB_LOOP) != 0 && self.is_established_) {
     const steady_time current_time = gyre::detail::monotonic_now();
     if (current_time - self.step_period_start_ >= step_period) {
       self.step_period_start_ = current_time;
@@ -227,8 +227,8 @@ int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsign
 }
 
 int callbacks::staple(SSL* ssl, void* /*argument*/) {
-  const loaded_context& loaded = *engine_of(ssl).loaded_;
-  const auto* const entry = loaded.entry_of(SSL_get_SSL_CTX(ssl));
+  const loaded_context& context_data = *engine_of(ssl).loaded_;
+  const auto* const entry = context_data.entry_of(SSL_get_SSL_CTX(ssl));
   if (entry == nullptr) return SSL_TLSEXT_ERR_NOACK;
   const X509* const certificate = SSL_get_certificate(ssl);
   const auto match = std::ranges::find_if(
@@ -245,20 +245,20 @@ int callbacks::staple(SSL* ssl, void* /*argument*/) {
 // that must be renewed.
 int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                               EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_encrypting) {
-  const loaded_context& loaded = *engine_of(ssl).loaded_;
-  if (loaded.shared_ticket_keys == nullptr) return 0;
+  const loaded_context& context_data = *engine_of(ssl).loaded_;
+  if (context_data.shared_ticket_keys == nullptr) return 0;
   try {
     const steady_time current_time = gyre::detail::monotonic_now();
     ticket_key key;
     int outcome = 1;
     if (is_encrypting != 0) {
-      const auto newest = loaded.shared_ticket_keys->newest(current_time);
+      const auto newest = context_data.shared_ticket_keys->newest(current_time);
       if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
       key = *newest;
       std::ranges::copy(key.name, name);
     } else {
       const auto match =
-          loaded.shared_ticket_keys->find(std::span(name, key.name.size()), current_time);
+          context_data.shared_ticket_keys->find(std::span(name, key.name.size()), current_time);
       if (!match) return 0;
       key = match->key;
       // A TLS 1.3 client uses a ticket once (RFC 8446, C.4), so it needs a new ticket each time.

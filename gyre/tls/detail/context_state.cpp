@@ -133,7 +133,7 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
 
 // Replaces the files of authorities and revocation lists by their contents, so that all
 // certificates and sessions are under the same rules.
-server_options with_rules_read(server_options options) {
+server_options read_rules(server_options options) {
   if (options.clients == client_certificates::ignored) return options;
   if (!options.client_authorities.empty()) {
     options.client_authorities = pem::text(options.client_authorities.read());
@@ -170,39 +170,39 @@ std::shared_ptr<loaded_context> load_server_context(const server_options& user_o
   if (user_options.certificates.empty()) {
     throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
   }
-  const server_options options = with_rules_read(user_options);
-  auto loaded = std::make_shared<loaded_context>();
+  const server_options options = read_rules(user_options);
+  auto context_data = std::make_shared<loaded_context>();
   std::vector<key_pair> pairs;
   for (const certificate& each : options.certificates) pairs.push_back(load_key_pair(each));
   const std::map<std::string, certificate_set> by_name =
       certificates_by_name(options.certificates, pairs);
   std::map<certificate_set, std::size_t> entries;
   const auto entry_of = [&](const certificate_set& set) {
-    const auto [position, is_new] = entries.try_emplace(set, loaded->entries.size());
-    if (is_new) loaded->entries.push_back(make_entry(options, pairs, set));
+    const auto [position, is_new] = entries.try_emplace(set, context_data->entries.size());
+    if (is_new) context_data->entries.push_back(make_entry(options, pairs, set));
     return position->second;
   };
   // The first entry serves clients that send no name.
   entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
   for (const auto& [name, set] : by_name) {
-    if (!name.empty()) loaded->by_name.emplace(name, entry_of(set));
+    if (!name.empty()) context_data->by_name.emplace(name, entry_of(set));
   }
   const std::array<unsigned char, 32> id = session_context_of(options);
-  for (const loaded_context::entry& each : loaded->entries) {
+  for (const loaded_context::entry& each : context_data->entries) {
     SSL_CTX_set_session_id_context(each.context.get(), id.data(), id.size());
   }
   gyre::detail::require_not_negative(options.handshake_timeout,
                                      "gyre::tls::server_options: handshake_timeout");
-  loaded->is_server = true;
-  loaded->max_rsa_bits = options.max_rsa_bits;
-  loaded->refuse_unknown_names = options.refuse_unknown_names;
-  loaded->application_protocols = wire_form(options.application_protocols);
-  loaded->handshake_timeout = options.handshake_timeout;
-  return loaded;
+  context_data->is_server = true;
+  context_data->max_rsa_bits = options.max_rsa_bits;
+  context_data->refuse_unknown_names = options.refuse_unknown_names;
+  context_data->application_protocols = wire_form(options.application_protocols);
+  context_data->handshake_timeout = options.handshake_timeout;
+  return context_data;
 }
 
 std::shared_ptr<loaded_context> load_client_context(const client_options& options) {
-  auto loaded = std::make_shared<loaded_context>();
+  auto context_data = std::make_shared<loaded_context>();
   ssl_ctx_ptr result =
       make_context(TLS_client_method(), options.min_version, options.max_version, options.groups);
   SSL_CTX* const context = result.get();
@@ -218,13 +218,13 @@ std::shared_ptr<loaded_context> load_client_context(const client_options& option
                                      "gyre::tls::client_options: handshake_timeout");
   if (options.own_certificate) use_key_pair(context, load_key_pair(*options.own_certificate));
   set_client_callbacks(context);
-  loaded->entries.push_back({std::move(result), {}});
-  loaded->verify = options.verify;
-  loaded->max_rsa_bits = options.max_rsa_bits;
-  loaded->application_protocols = wire_form(options.application_protocols);
-  loaded->request_ocsp_staple = options.request_ocsp_staple;
-  loaded->handshake_timeout = options.handshake_timeout;
-  return loaded;
+  context_data->entries.push_back({std::move(result), {}});
+  context_data->verify = options.verify;
+  context_data->max_rsa_bits = options.max_rsa_bits;
+  context_data->application_protocols = wire_form(options.application_protocols);
+  context_data->request_ocsp_staple = options.request_ocsp_staple;
+  context_data->handshake_timeout = options.handshake_timeout;
+  return context_data;
 }
 
 }  // namespace
@@ -255,22 +255,22 @@ context_state::context_state(client_options options) : is_server_(false) {
 }
 
 void context_state::load(any_options options) {
-  std::shared_ptr<loaded_context> loaded;
+  std::shared_ptr<loaded_context> context_data;
   duration lifetime;
   if (const auto* const server = std::get_if<server_options>(&options)) {
-    loaded = load_server_context(*server);
+    context_data = load_server_context(*server);
     lifetime = ticket_lifetime_of(*server);
   } else {
-    loaded = load_client_context(std::get<client_options>(options));
+    context_data = load_client_context(std::get<client_options>(options));
   }
   const std::scoped_lock lock(mutex_);
   if (lifetime != ticket_lifetime_) {
     ticket_keys_ = lifetime.count() > 0 ? std::make_shared<ticket_keys>(lifetime) : nullptr;
     ticket_lifetime_ = lifetime;
   }
-  loaded->shared_ticket_keys = ticket_keys_;
+  context_data->shared_ticket_keys = ticket_keys_;
   options_ = std::move(options);
-  current_ = std::move(loaded);
+  current_ = std::move(context_data);
 }
 
 void context_state::reload() {

@@ -85,7 +85,7 @@ void expect_host(SSL* ssl, const std::string& host, bool must_verify) {
 
 engine::engine(const tls_context& context, std::string host, const session& previous_session)
     : loaded_(current_of(context)), host_(std::move(host)) {
-  established_ = false;
+  is_established_ = false;
   if (host_.ends_with('.')) host_.pop_back();
   if (loaded_->is_server) return;  // begin_to_serve() creates the SSL object
   if (loaded_->verify && host_.empty()) {
@@ -144,7 +144,7 @@ bool engine::begin_to_serve() {
 // Returns the bytes that OpenSSL holds for the handshake. Counts max_hello_size if the first record
 // does not contain the length of the first message.
 std::size_t engine::held_by_handshake() const noexcept {
-  if (ssl_ == nullptr || established_) return 0;
+  if (ssl_ == nullptr || is_established_) return 0;
   if (!loaded_->is_server || first_bytes_[0] != handshake_record) return handshake_cost;
   const auto number = [this](std::size_t index) {
     return std::to_integer<std::size_t>(first_bytes_[index]);
@@ -167,13 +167,13 @@ engine::status engine::result_of(int call_result) {
       // No other record may come within a message (RFC 8446, 5.1), but OpenSSL accepts an alert
       // there.
       if (is_within_message()) return fail_with(errc::bad_record);
-      peer_ended_ = true;
+      has_peer_ended_ = true;
       return status::ended;
     default: break;
   }
   if (failure_.code) return status::failed;
   if (is_name_unknown_) return fail_with(errc::unknown_server_name);
-  failure_ = failure_of(ssl_.get(), established_, host_, refused_names_);
+  failure_ = take_failure(ssl_.get(), is_established_, host_, refused_names_);
   if (too_large_key_ > 0 && failure_.code == errc::certificate_refused) {
     failure_.text = "a key of " + std::to_string(too_large_key_) +
                     " bits is larger than max_rsa_bits, " + std::to_string(loaded_->max_rsa_bits);
@@ -190,7 +190,7 @@ bool engine::wants_input() noexcept {
 // Appends a reply for a peer that does not speak TLS. OpenSSL sends nothing for most such bytes,
 // and the peer would wait for a reply without learning why none comes.
 void engine::refuse_other_protocol() {
-  if (loaded_->is_server && !established_ &&
+  if (loaded_->is_server && !is_established_ &&
       is_http_request(std::span(first_bytes_).first(first_byte_count_))) {
     failure_.code = errc::plain_http;
     output().clear();  // an alert before the response would corrupt it
@@ -209,7 +209,7 @@ engine::status engine::handshake() {
   ERR_clear_error();
   const status outcome = result_of(SSL_do_handshake(ssl_.get()));
   if (outcome == status::done) {
-    established_ = true;
+    is_established_ = true;
     requested_name_ = {};
     count_pending_tickets();
     // Keeps the resumed session: in TLS 1.2 it may be resumed again, and the server need not send
@@ -315,7 +315,7 @@ engine::status engine::write(std::span<const std::byte> bytes) {
 }
 
 void engine::end() noexcept {
-  if (!established_ || has_announced_end() || failure_.code) return;
+  if (!is_established_ || has_announced_end() || failure_.code) return;
   net::layer::end();
   if (pending_tickets_ > 0 && !is_within_message()) make_tickets();
   ERR_clear_error();
@@ -325,7 +325,7 @@ void engine::end() noexcept {
 
 std::error_code engine::end_of_bytes() const noexcept {
   if (has_ended()) return {};
-  return established_ ? errc::truncated : errc::handshake_ended;
+  return is_established_ ? errc::truncated : errc::handshake_ended;
 }
 
 void engine::request_protocols(std::span<const std::string> protocols) {

@@ -101,7 +101,9 @@ class engine : public net::layer {
   status result_of(int call_result);
   bool wants_input() noexcept;
   // Whether only a part of a post-handshake message of the peer has arrived.
-  bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
+  bool is_within_message() const noexcept {
+    return is_established_ && SSL_in_init(ssl_.get()) == 1;
+  }
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;

@@ -144,8 +144,8 @@ bool has_expired_certificate(const SSL_SESSION* session) noexcept {
   return peer != nullptr && X509_cmp_current_time(X509_get0_notAfter(peer)) <= 0;
 }
 
-failure failure_of(SSL* ssl, bool is_established, std::string_view host,
-                   const std::vector<std::string>& names) {
+failure take_failure(SSL* ssl, bool is_established, std::string_view host,
+                     const std::vector<std::string>& names) {
   const unsigned long error = ERR_peek_error();
   const int reason = ERR_GET_REASON(error);
   failure result;

@@ -17,8 +17,8 @@ using failure = net::layer::failure;
 /// Returns the first error of OpenSSL's queue, and clears the queue. `is_established`: whether the
 /// handshake was done. `host`: the name or address that the peer's certificate must have, if any.
 /// `names`: those that it has.
-failure failure_of(SSL* ssl, bool is_established, std::string_view host,
-                   const std::vector<std::string>& names);
+failure take_failure(SSL* ssl, bool is_established, std::string_view host,
+                     const std::vector<std::string>& names);
 
 /// Throws std::system_error for `code` with `text` and OpenSSL's reason, if it has one.
 [[noreturn]] void throw_openssl_error(std::error_code code, std::string text);

@@ -12,13 +12,13 @@ namespace gyre::tls::detail {
 
 /// Whether a client's first bytes begin an HTTP request. OpenSSL recognises only some methods, and
 /// reports the others as a wrong version.
-inline bool is_http_request(std::span<const std::byte> opening) noexcept {
+inline bool is_http_request(std::span<const std::byte> first_bytes) noexcept {
   constexpr std::array<std::string_view, 9> methods{
       "GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "TRACE ", "CONNECT "};
-  return std::ranges::any_of(methods, [opening](std::string_view method) {
-    const std::size_t compared = std::min(method.size(), opening.size());
+  return std::ranges::any_of(methods, [first_bytes](std::string_view method) {
+    const std::size_t compared = std::min(method.size(), first_bytes.size());
     return compared >= 4 &&
-           std::ranges::equal(opening.first(compared), method.substr(0, compared), {},
+           std::ranges::equal(first_bytes.first(compared), method.substr(0, compared), {},
                               [](std::byte each) { return static_cast<char>(each); });
   });
 }

@@ -135,12 +135,12 @@ struct event {
   constexpr std::array<std::uint64_t, words> pack() const noexcept {
     return {begin, length << kind_bits | static_cast<std::uint64_t>(kind), object, value};
   }
-  static constexpr event unpack(const std::array<std::uint64_t, words>& packed) noexcept {
-    return {.begin = packed[0],
-            .length = packed[1] >> kind_bits,
-            .kind = static_cast<event_kind>(packed[1] & ((1U << kind_bits) - 1)),
-            .object = packed[2],
-            .value = packed[3]};
+  static constexpr event unpack(const std::array<std::uint64_t, words>& packed_words) noexcept {
+    return {.begin = packed_words[0],
+            .length = packed_words[1] >> kind_bits,
+            .kind = static_cast<event_kind>(packed_words[1] & ((1U << kind_bits) - 1)),
+            .object = packed_words[2],
+            .value = packed_words[3]};
   }
 
  private:

@@ -21,12 +21,12 @@ void set_event_limits(duration span, duration request) noexcept;
 
 /// Whether the event is a span or a request that took longer than its limit. The handler of a
 /// request that does not wait counts as the request. Any thread.
-inline bool exceeds_limit(const event& ended) noexcept {
+inline bool exceeds_limit(const event& entry) noexcept {
   // relaxed: settings that order nothing.
-  switch (ended.kind) {
-    case event_kind::span: return ended.length > span_limit.load(std::memory_order_relaxed);
+  switch (entry.kind) {
+    case event_kind::span: return entry.length > span_limit.load(std::memory_order_relaxed);
     case event_kind::handler:
-    case event_kind::request: return ended.length > request_limit.load(std::memory_order_relaxed);
+    case event_kind::request: return entry.length > request_limit.load(std::memory_order_relaxed);
     default: return false;
   }
 }

@@ -20,7 +20,7 @@ namespace gyre::trace::detail {
 /// next event with release order as well. So a reader that loads, with acquire order, a word of an
 /// event that is still being written also sees that all earlier events have been published. After
 /// the copy the reader loads the number again, and discards each copied event whose slot the writer
-/// may have begun to overwrite: those at least a whole ring behind the number.
+/// may have begun to overwrite: each at least a whole ring before the number.
 ///
 /// Thread-safety: one thread at a time writes; any thread may read meanwhile.
 /// Lifetime: does not own its slots.
@@ -35,11 +35,11 @@ class event_ring {
       : slots_(slots.data()), mask_(slots.size() - 1) {}
 
   /// Adds an event. Called by the writing thread.
-  void push(const event& added) noexcept {
+  void push(const event& entry) noexcept {
     // relaxed: this thread's own store.
     const std::uint64_t number = count_.load(std::memory_order_relaxed);
     slot& target = slots_[number & mask_];
-    const auto words = added.pack();
+    const auto words = entry.pack();
     for (std::size_t index = 0; index < event::words; ++index) {
       // release: pairs with the acquire in append_to(); a reader of this word sees the last store
       // to count_.
@@ -55,13 +55,13 @@ class event_ring {
     return count_.load(std::memory_order_acquire);
   }
 
-  /// Appends the events that are in the ring, the oldest first, except the first `skipped` ones
+  /// Appends the events that are in the ring, the oldest first, except the first `skip_count` ones
   /// that were ever pushed. Any thread. Throws std::bad_alloc.
-  void append_to(std::vector<event>& events, std::uint64_t skipped = 0) const {
+  void append_to(std::vector<event>& events, std::uint64_t skip_count = 0) const {
     const std::uint64_t size = mask_ + 1;
     const std::uint64_t end = pushed();
     const std::uint64_t oldest = end > size ? end - size : 0;
-    const std::uint64_t first = oldest < skipped ? skipped : oldest;
+    const std::uint64_t first = oldest < skip_count ? skip_count : oldest;
     if (first >= end) return;
     const std::size_t kept = events.size();
     events.reserve(kept + static_cast<std::size_t>(end - first));

@@ -40,8 +40,8 @@ std::string_view text_at(std::span<const std::byte> texts, std::uint64_t offset)
 // The name of the function that contains `offset`, in one symbol table.
 std::string_view find_in_table(std::span<const std::byte> symbols, std::span<const std::byte> texts,
                                std::uint64_t offset) noexcept {
-  for (std::uint64_t at = 0; const auto symbol = read_at<Elf64_Sym>(symbols, at);
-       at += sizeof(Elf64_Sym)) {
+  for (std::uint64_t position = 0; const auto symbol = read_at<Elf64_Sym>(symbols, position);
+       position += sizeof(Elf64_Sym)) {
     const bool is_function = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
     if (!is_function || offset < symbol->st_value) continue;
     const std::uint64_t size = std::max<std::uint64_t>(symbol->st_size, 1);
@@ -50,9 +50,9 @@ std::string_view find_in_table(std::span<const std::byte> symbols, std::span<con
   return {};
 }
 
-std::string demangle(std::string_view mangled) {
+std::string demangle(std::string_view mangled_name) {
   // GCC and Clang give the parts of a coroutine the name of the function and a suffix.
-  const std::string name(mangled.substr(0, mangled.find(".actor")));
+  const std::string name(mangled_name.substr(0, mangled_name.find(".actor")));
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
@@ -60,12 +60,13 @@ std::string demangle(std::string_view mangled) {
 }
 
 // Returns the position after the bracket that closes the one before `begin`.
-std::size_t end_of_brackets(std::string_view text, std::size_t begin, char open,
-                            char close) noexcept {
+std::size_t end_of_brackets(std::string_view text, std::size_t begin, char open_bracket,
+                            char close_bracket) noexcept {
   std::size_t depth = 1;
-  for (std::size_t at = begin; at < text.size(); ++at) {
-    if (text[at] == open) ++depth;
-    if (text[at] == close && (at == 0 || text[at - 1] != '-') && --depth == 0) return at + 1;
+  for (std::size_t index = begin; index < text.size(); ++index) {
+    if (text[index] == open_bracket) ++depth;
+    if (text[index] == close_bracket && (index == 0 || text[index - 1] != '-') && --depth == 0)
+      return index + 1;
   }
   return text.size();
 }
@@ -81,10 +82,10 @@ std::optional<std::string_view> find_wrapped(std::string_view name) noexcept {
   std::size_t first = std::string_view::npos;
   std::size_t begin = 0;
   for (const std::string_view wrapper : wrappers) {
-    const std::size_t at = name.find(wrapper);
-    if (at >= first) continue;
-    first = at;
-    begin = at + wrapper.size();
+    const std::size_t position = name.find(wrapper);
+    if (position >= first) continue;
+    first = position;
+    begin = position + wrapper.size();
   }
   if (first == std::string_view::npos) return std::nullopt;
   const std::size_t end = end_of_brackets(name, begin, '<', '>');
@@ -96,23 +97,23 @@ std::optional<std::string_view> find_wrapped(std::string_view name) noexcept {
 std::size_t find_parameters(std::string_view name) noexcept {
   constexpr std::string_view anonymous = "(anonymous namespace)";
   constexpr std::string_view call = "operator()";
-  for (std::size_t at = 0; at < name.size();) {
-    const std::string_view rest = name.substr(at);
+  for (std::size_t position = 0; position < name.size();) {
+    const std::string_view rest = name.substr(position);
     if (rest.starts_with(anonymous)) {
-      at += anonymous.size();
+      position += anonymous.size();
     } else if (rest.starts_with(call)) {
-      at += call.size();
-    } else if (name[at] == '<') {
-      at = end_of_brackets(name, at + 1, '<', '>');
-    } else if (name[at] == '{') {
-      at = end_of_brackets(name, at + 1, '{', '}');
-    } else if (name[at] == '(') {
-      const std::size_t end = end_of_brackets(name, at + 1, '(', ')');
-      const std::string_view after = name.substr(end);
-      if (!after.starts_with("::") && !after.starts_with(" const::")) return at;
-      at = end;
+      position += call.size();
+    } else if (name[position] == '<') {
+      position = end_of_brackets(name, position + 1, '<', '>');
+    } else if (name[position] == '{') {
+      position = end_of_brackets(name, position + 1, '{', '}');
+    } else if (name[position] == '(') {
+      const std::size_t end = end_of_brackets(name, position + 1, '(', ')');
+      const std::string_view text_after = name.substr(end);
+      if (!text_after.starts_with("::") && !text_after.starts_with(" const::")) return position;
+      position = end;
     } else {
-      ++at;
+      ++position;
     }
   }
   return name.size();
@@ -145,22 +146,22 @@ std::string_view find_symbol(std::span<const std::byte> image, std::uint64_t off
   return {};
 }
 
-std::string shorten_function_name(std::string_view demangled) {
-  std::string_view name = demangled;
-  while (const auto wrapped = find_wrapped(name)) name = *wrapped;
+std::string shorten_function_name(std::string_view demangled_name) {
+  std::string_view name = demangled_name;
+  while (const auto callable = find_wrapped(name)) name = *callable;
   name = name.substr(0, name.find(" [clone"));
   std::string_view shortened = name.substr(0, find_parameters(name));
   // The result of a function template stands before its name.
   std::size_t begin = 0;
-  for (std::size_t at = 0; at < shortened.size();) {
-    const char letter = shortened[at];
+  for (std::size_t position = 0; position < shortened.size();) {
+    const char letter = shortened[position];
     if (letter == '<' || letter == '(' || letter == '{') {
       const char close = letter == '<' ? '>' : letter == '(' ? ')' : '}';
-      at = end_of_brackets(shortened, at + 1, letter, close);
+      position = end_of_brackets(shortened, position + 1, letter, close);
       continue;
     }
-    if (letter == ' ' && !shortened.substr(0, at).ends_with("operator")) begin = at + 1;
-    ++at;
+    if (letter == ' ' && !shortened.substr(0, position).ends_with("operator")) begin = position + 1;
+    ++position;
   }
   shortened.remove_prefix(begin);
   constexpr std::string_view call = "::operator()";

@@ -29,7 +29,7 @@ std::string_view find_symbol(std::span<const std::byte> image, std::uint64_t off
 
 /// Returns a name for people of a function: without its parameters, and for a callable that gyre
 /// has wrapped, the name of the callable. Throws std::bad_alloc.
-std::string shorten_function_name(std::string_view demangled);
+std::string shorten_function_name(std::string_view demangled_name);
 
 /// Looks up the names of functions in the files of the process, which need not export them. Keeps
 /// the files mapped, and the names that were found.

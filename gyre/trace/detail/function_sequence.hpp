@@ -50,7 +50,7 @@ class function_sequence {
     end_part();
   }
   /// Called within a function when the handler of a request begins. The function's event gets the
-  /// handler's name. Of several requests each is an event of its own, which begins when the request
+  /// handler's name. Each of several requests is an event of its own, which begins when the request
   /// before has ended. Returns when the event begins, in ticks; zero, and no effect, outside of a
   /// function.
   gyre::detail::tick_count begin_handler(std::uint64_t label) noexcept {

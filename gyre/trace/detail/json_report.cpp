@@ -89,7 +89,8 @@ class json_writer {
              ",\"ts\":" + microseconds(time.time_since_epoch());
   }
 
-  void add(const thread_snapshot& thread, const timed_event& each, const char* more = "") {
+  void add(const thread_snapshot& thread, const timed_event& each,
+           const char* extra_arguments = "") {
     const event_kind_info& info = info_of(each.kind);
     const std::string name = info.object == object_kind::nothing
                                  ? std::string(info.name)
@@ -104,20 +105,21 @@ class json_writer {
     } else if (is_on_thread) {
       add_head('X', name, info.category, thread.thread, each.begin);
       text_ += ",\"dur\":" + microseconds(std::max(each.length, nanoseconds{1}));
-      add_arguments(info, each, more);
+      add_arguments(info, each, extra_arguments);
     } else {
       // An identifier that no other event has, because these events overlap.
       const std::string id = ",\"id\":\"" + hexadecimal(++last_id_) + "\"";
       add_head('b', name, info.category, thread.thread, each.begin);
       text_ += id;
-      add_arguments(info, each, more);
+      add_arguments(info, each, extra_arguments);
       add_head('e', name, info.category, thread.thread, each.end());
       text_ += id + "}";
     }
     if (each.kind == event_kind::wake) add_arrow(thread, each);
   }
 
-  void add_arguments(const event_kind_info& info, const timed_event& each, const char* more) {
+  void add_arguments(const event_kind_info& info, const timed_event& each,
+                     const char* extra_arguments) {
     text_ += ",\"args\":{\"kind\":" + quote(info.name);
     if (info.object == object_kind::function) {
       const code_place& place = names_.find(each.object);
@@ -130,14 +132,14 @@ class json_writer {
       text_.append(",").append(quote(info.value_name)).append(":");
       text_ += std::to_string(each.value);
     }
-    text_.append(more).append("}}");
+    text_.append(extra_arguments).append("}}");
   }
 
   // Draws an arrow from a wake-up to the end of the sleep that it ended.
   void add_arrow(const thread_snapshot& thread, const timed_event& wake) {
-    const auto found = sleeps_.find(wake.object);
-    if (found == sleeps_.end()) return;
-    const auto& sleeps = found->second;
+    const auto match = sleeps_.find(wake.object);
+    if (match == sleeps_.end()) return;
+    const auto& sleeps = match->second;
     const auto woken = std::ranges::lower_bound(
         sleeps, wake.begin, {}, [](const timed_event* each) { return each->end(); });
     if (woken == sleeps.end() || (*woken)->begin > wake.begin) return;

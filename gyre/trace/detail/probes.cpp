@@ -33,18 +33,18 @@ GYRE_EACH_PROBE(GYRE_PROBE_SEMAPHORE)
 
 namespace gyre::trace::detail {
 
-void fire_probe(const event& added) noexcept {
+void fire_probe(const event& entry) noexcept {
   const auto nanoseconds_of = [](gyre::detail::tick_count length) {
     return gyre::detail::measured_tick_rate().to_duration(length).count();
   };
 #define GYRE_FIRE_PROBE(kind_name)                                            \
   case event_kind::kind_name:                                                 \
     if (gyre_##kind_name##_semaphore != 0) {                                  \
-      const std::int64_t nanoseconds = nanoseconds_of(added.length);          \
-      DTRACE_PROBE3(gyre, kind_name, added.object, nanoseconds, added.value); \
+      const std::int64_t nanoseconds = nanoseconds_of(entry.length);          \
+      DTRACE_PROBE3(gyre, kind_name, entry.object, nanoseconds, entry.value); \
     }                                                                         \
     break;
-  switch (added.kind) {
+  switch (entry.kind) {
     case event_kind::none: break; GYRE_EACH_PROBE(GYRE_FIRE_PROBE)
   }
 }

@@ -10,6 +10,6 @@
 namespace gyre::trace::detail {
 
 /// Fires the probe of the event's kind. It does nothing unless a tool has switched the probe on.
-void fire_probe(const event& added) noexcept;
+void fire_probe(const event& entry) noexcept;
 
 }  // namespace gyre::trace::detail

@@ -6,9 +6,9 @@
 
 namespace gyre::trace::detail {
 
-void recorder::push_notable(const event& added) noexcept {
-  notable_.push(added);
-  if (exceeds_limit(added)) slow_event_mailbox::instance().put(added);
+void recorder::push_notable(const event& entry) noexcept {
+  notable_.push(entry);
+  if (exceeds_limit(entry)) slow_event_mailbox::instance().put(entry);
 }
 
 void recorder::adopt(::pid_t thread) noexcept {
@@ -21,14 +21,14 @@ void recorder::adopt(::pid_t thread) noexcept {
 
 std::optional<activity_info> recorder::activity() const noexcept {
   // acquire: see set_activity().
-  activity_info found;
-  found.begin = activity_begin_.load(std::memory_order_acquire);
-  found.kind = activity_kind_.load(std::memory_order_acquire);
-  found.object = activity_object_.load(std::memory_order_acquire);
-  if (found.begin == 0 || activity_begin_.load(std::memory_order_relaxed) != found.begin) {
+  activity_info result;
+  result.begin = activity_begin_.load(std::memory_order_acquire);
+  result.kind = activity_kind_.load(std::memory_order_acquire);
+  result.object = activity_object_.load(std::memory_order_acquire);
+  if (result.begin == 0 || activity_begin_.load(std::memory_order_relaxed) != result.begin) {
     return std::nullopt;
   }
-  return found;
+  return result;
 }
 
 void recorder::append_to(std::vector<event>& events) const {

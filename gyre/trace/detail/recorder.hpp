@@ -65,14 +65,14 @@ class alignas(false_sharing_range) recorder {
       : recent_(recent), notable_(notable), notable_length_(notable_length) {}
 
   /// Adds an event. Called by the thread.
-  void push(const event& added) noexcept {
+  void push(const event& entry) noexcept {
     if constexpr (!is_compiled_in) return;
-    if (added.length >= notable_length_) [[unlikely]] {
-      push_notable(added);
+    if (entry.length >= notable_length_) [[unlikely]] {
+      push_notable(entry);
     } else {
-      recent_.push(added);
+      recent_.push(entry);
     }
-    if constexpr (GYRE_USDT != 0) fire_probe(added);
+    if constexpr (GYRE_USDT != 0) fire_probe(entry);
   }
   /// Whether events of this length are kept for long.
   [[nodiscard]] bool is_notable(gyre::detail::tick_count length) const noexcept {
@@ -107,7 +107,7 @@ class alignas(false_sharing_range) recorder {
 
  private:
   // Adds an event that is kept for long, and has it reported if it exceeds a limit.
-  [[gnu::cold, gnu::noinline]] void push_notable(const event& added) noexcept;
+  [[gnu::cold, gnu::noinline]] void push_notable(const event& entry) noexcept;
 
   event_ring recent_;
   event_ring notable_;
@@ -127,7 +127,7 @@ class alignas(false_sharing_range) recorder {
 /// coroutine may be on another thread after each suspension. Some 2 ns.
 [[nodiscard, gnu::noinline]] recorder* recorder_here() noexcept;
 
-/// recorder_here(), or null at compile time.
+/// Returns recorder_here(); null, known at compile time, if the recorder is left out of the build.
 [[nodiscard]] inline recorder* find_recorder() noexcept {
   if constexpr (is_compiled_in) {
     return recorder_here();
@@ -163,7 +163,7 @@ inline void end_event(recorder* target, gyre::detail::tick_count begin, event_ki
 }
 
 /// Adds an event to the recorder of the calling thread, if there is one.
-[[gnu::noinline]] void push_since(gyre::detail::tick_count begin, event_kind kind,
+[[gnu::noinline]] void push_event(gyre::detail::tick_count begin, event_kind kind,
                                   std::uint64_t object, std::uint64_t value) noexcept;
 [[gnu::noinline]] void push_moment(event_kind kind, std::uint64_t object,
                                    std::uint64_t value) noexcept;
@@ -173,7 +173,7 @@ inline void end_event(recorder* target, gyre::detail::tick_count begin, event_ki
 inline void record_since(gyre::detail::tick_count begin, event_kind kind, std::uint64_t object,
                          std::uint64_t value = 0) noexcept {
   if constexpr (is_compiled_in) {
-    if (begin != 0) push_since(begin, kind, object, value);
+    if (begin != 0) push_event(begin, kind, object, value);
   }
 }
 

@@ -74,7 +74,7 @@ struct recorder_lease {
 };
 
 // The other threads do not exist in a child process, and its own thread has another id.
-void begin_again_in_child() {
+void restart_in_child() {
   for (recorder_block* each = recorders.first; each != nullptr; each = each->next) {
     if (each == block_here) {
       each->object.adopt(gyre::detail::thread_id());
@@ -93,7 +93,7 @@ void prepare_first_recorder() {
   min_recorded_length.store(rate.to_ticks(min_recorded_time), std::memory_order_relaxed);
   gyre::detail::add_fork_handlers({.before = [] { recorders.mutex.lock(); },
                                    .in_parent = [] { recorders.mutex.unlock(); },
-                                   .in_child = &begin_again_in_child});
+                                   .in_child = &restart_in_child});
 }
 
 // Returns null without memory. Requires the mutex.
@@ -153,7 +153,7 @@ recorder* recorder_here() noexcept {
   return block != nullptr ? &block->object : adopt_recorder();
 }
 
-void push_since(gyre::detail::tick_count begin, event_kind kind, std::uint64_t object,
+void push_event(gyre::detail::tick_count begin, event_kind kind, std::uint64_t object,
                 std::uint64_t value) noexcept {
   end_event(recorder_here(), begin, kind, object, value);
 }

@@ -24,21 +24,21 @@ std::string name_of_process() {
 snapshot snapshot::take(duration last) {
   const std::vector<thread_record> records = copy_records();
   const gyre::detail::tick_rate rate = gyre::detail::measured_tick_rate();
-  snapshot taken{.process = gyre::detail::process_id(),
-                 .name = name_of_process(),
-                 .time = gyre::detail::monotonic_now(),
-                 .threads = {}};
-  const bool has_limit = last < taken.time.time_since_epoch();
-  const steady_time oldest = has_limit ? taken.time - last : steady_time{};
+  snapshot result{.process = gyre::detail::process_id(),
+                  .name = name_of_process(),
+                  .time = gyre::detail::monotonic_now(),
+                  .threads = {}};
+  const bool has_limit = last < result.time.time_since_epoch();
+  const steady_time oldest = has_limit ? result.time - last : steady_time{};
   for (const thread_record& record : records) {
-    thread_snapshot& thread = taken.threads.emplace_back();
+    thread_snapshot& thread = result.threads.emplace_back();
     thread.thread = record.thread;
     thread.name = record.name;
     thread.has_ended = record.has_ended;
     if (record.activity) {
       const steady_time begin = rate.to_time(record.activity->begin);
       thread.activity = timed_event{.begin = begin,
-                                    .length = std::max(taken.time - begin, {}),
+                                    .length = std::max(result.time - begin, {}),
                                     .kind = record.activity->kind,
                                     .object = record.activity->object,
                                     .value = 0};
@@ -52,10 +52,10 @@ snapshot snapshot::take(duration last) {
       if (timed.end() >= oldest) thread.events.push_back(timed);
     }
   }
-  std::erase_if(taken.threads,
+  std::erase_if(result.threads,
                 [](const thread_snapshot& each) { return each.has_ended && each.events.empty(); });
-  std::ranges::sort(taken.threads, {}, &thread_snapshot::thread);
-  return taken;
+  std::ranges::sort(result.threads, {}, &thread_snapshot::thread);
+  return result;
 }
 
 }  // namespace gyre::trace::detail

@@ -52,8 +52,8 @@ std::string describe_function(std::uint64_t address, function_names& names) {
 }
 
 // Whether most of `outer` is one of the events that begin within it, which then says more.
-bool is_explained(const timed_event& outer, std::span<const timed_event> later) noexcept {
-  for (const timed_event& each : later) {
+bool is_explained(const timed_event& outer, std::span<const timed_event> later_events) noexcept {
+  for (const timed_event& each : later_events) {
     if (each.begin > outer.end()) return false;
     const bool is_inside =
         info_of(each.kind).holds_thread && each.end() <= outer.end() && each.length < outer.length;
@@ -175,9 +175,9 @@ class report {
   }
 
   // Completes the texts of the findings.
-  std::vector<finding> take(groups& all, const char* verb) {
+  std::vector<finding> take(groups& groups_by_activity, const char* verb) {
     std::vector<finding> findings;
-    for (auto& [key, each] : all) {
+    for (auto& [key, each] : groups_by_activity) {
       const auto& [thread, kind, object] = key;
       const std::string activity = print_activity(kind, object);
       if (thread != 0) {

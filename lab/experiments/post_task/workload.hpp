@@ -236,7 +236,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.check("out_of_order", done.out_of_order(), 0);
 }
 
-/// The same with callables of the cell's size.
+/// Runs a cell of `Loop` with callables of the cell's size.
 template <contender_loop Loop>
 void run_sized(const parameters& cell, const harness_options& harness, report& result) {
   switch (cell.callable) {

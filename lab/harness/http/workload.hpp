@@ -48,7 +48,7 @@ template <class Contender>
 concept adopts_listener =
     requires(int listener, const site& site) { Contender::serve(listener, site); };
 
-/// As above, but the library binds by itself, to this port of 127.0.0.1.
+/// A contender that serves the site on a socket that it binds itself, to a port of 127.0.0.1.
 template <class Contender>
 concept binds_port =
     requires(std::uint16_t port, const site& site) { Contender::serve_at(port, site); };

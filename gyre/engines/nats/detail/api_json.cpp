@@ -154,8 +154,8 @@ class reply_object {
   }
   /// Returns the member, or null.
   const json* find(const char* key) const {
-    const auto found = value_.find(key);
-    return found == value_.end() || found->is_null() ? nullptr : &*found;
+    const auto match = value_.find(key);
+    return match == value_.end() || match->is_null() ? nullptr : &*match;
   }
   /// The object that is a member; an empty one if it is missing.
   reply_object object(const char* key) const {
@@ -497,24 +497,24 @@ std::string write_last_of_subject(std::string_view subject) {
 }
 
 publish_ack read_publish_ack(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
+  const reply content(text, operation);
   publish_ack ack;
-  read.root().read("stream", ack.stream);
-  read.root().read("seq", ack.sequence);
-  read.root().read("duplicate", ack.is_duplicate);
-  read.root().read("domain", ack.domain);
-  if (ack.stream.empty() || ack.sequence == 0) read.root().refuse("it is no acknowledgement");
+  content.root().read("stream", ack.stream);
+  content.root().read("seq", ack.sequence);
+  content.root().read("duplicate", ack.is_duplicate);
+  content.root().read("domain", ack.domain);
+  if (ack.stream.empty() || ack.sequence == 0) content.root().refuse("it is no acknowledgement");
   return ack;
 }
 
 stream_info read_stream(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
+  const reply content(text, operation);
   stream_info info;
-  if (read.root().find("config") == nullptr) read.root().refuse("it has no config");
-  info.config = read_config(read.root().object("config"));
-  info.cluster = read_cluster(read.root().object("cluster"));
-  read.root().read("created", info.created);
-  const reply_object state = read.root().object("state");
+  if (content.root().find("config") == nullptr) content.root().refuse("it has no config");
+  info.config = read_config(content.root().object("config"));
+  info.cluster = read_cluster(content.root().object("cluster"));
+  content.root().read("created", info.created);
+  const reply_object state = content.root().object("state");
   state.read("messages", info.state.messages);
   state.read("bytes", info.state.bytes);
   state.read("first_seq", info.state.first_sequence);
@@ -528,31 +528,31 @@ stream_info read_stream(std::string_view text, std::string_view operation) {
 }
 
 consumer_info read_consumer(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
+  const reply content(text, operation);
   consumer_info info;
-  read.root().read("stream_name", info.stream);
-  read.root().read("name", info.name);
-  if (info.stream.empty() || info.name.empty()) read.root().refuse("it has no name");
-  info.config = read_consumer_config(read.root().object("config"));
-  info.delivered = read_position(read.root().object("delivered"));
-  info.ack_floor = read_position(read.root().object("ack_floor"));
-  read.root().read("num_ack_pending", info.ack_pending);
-  read.root().read("num_redelivered", info.redelivered);
-  read.root().read("num_waiting", info.waiting_requests);
-  read.root().read("num_pending", info.pending);
-  info.cluster = read_cluster(read.root().object("cluster"));
-  read.root().read("created", info.created);
+  content.root().read("stream_name", info.stream);
+  content.root().read("name", info.name);
+  if (info.stream.empty() || info.name.empty()) content.root().refuse("it has no name");
+  info.config = read_consumer_config(content.root().object("config"));
+  info.delivered = read_position(content.root().object("delivered"));
+  info.ack_floor = read_position(content.root().object("ack_floor"));
+  content.root().read("num_ack_pending", info.ack_pending);
+  content.root().read("num_redelivered", info.redelivered);
+  content.root().read("num_waiting", info.waiting_requests);
+  content.root().read("num_pending", info.pending);
+  info.cluster = read_cluster(content.root().object("cluster"));
+  content.root().read("created", info.created);
   return info;
 }
 
 account_info read_account(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
+  const reply content(text, operation);
   account_info info;
-  read.root().read("memory", info.memory);
-  read.root().read("storage", info.storage);
-  read.root().read("streams", info.streams);
-  read.root().read("consumers", info.consumers);
-  const reply_object limits = read.root().object("limits");
+  content.root().read("memory", info.memory);
+  content.root().read("storage", info.storage);
+  content.root().read("streams", info.streams);
+  content.root().read("consumers", info.consumers);
+  const reply_object limits = content.root().object("limits");
   limits.read("max_memory", info.max_memory);
   limits.read("max_storage", info.max_storage);
   limits.read("max_streams", info.max_streams);
@@ -561,21 +561,21 @@ account_info read_account(std::string_view text, std::string_view operation) {
 }
 
 name_page read_names(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
+  const reply content(text, operation);
   name_page page;
-  read.root().read("total", page.total);
-  read.root().read("streams", page.names);
-  read.root().read("consumers", page.names);
+  content.root().read("total", page.total);
+  content.root().read("streams", page.names);
+  content.root().read("consumers", page.names);
   return page;
 }
 
 raw_message read_message(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
-  const reply_object object = read.root().object("message");
+  const reply content(text, operation);
+  const reply_object object = content.root().object("message");
   raw_message message;
   object.read("subject", message.subject);
   object.read("seq", message.sequence);
-  if (message.subject.empty() || message.sequence == 0) read.root().refuse("it has no message");
+  if (message.subject.empty() || message.sequence == 0) content.root().refuse("it has no message");
   std::optional<timestamp> time;
   object.read("time", time);
   message.time = time.value_or(timestamp());
@@ -585,17 +585,17 @@ raw_message read_message(std::string_view text, std::string_view operation) {
 }
 
 std::uint64_t read_purge(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
-  std::uint64_t purged = 0;
-  read.root().read("purged", purged);
-  return purged;
+  const reply content(text, operation);
+  std::uint64_t purged_count = 0;
+  content.root().read("purged", purged_count);
+  return purged_count;
 }
 
 void read_confirmation(std::string_view text, std::string_view operation) {
-  const reply read(text, operation);
+  const reply content(text, operation);
   bool is_done = false;
-  read.root().read("success", is_done);
-  if (!is_done) read.root().refuse("it is no confirmation");
+  content.root().read("success", is_done);
+  if (!is_done) content.root().refuse("it is no confirmation");
 }
 
 }  // namespace gyre::nats::detail

@@ -48,14 +48,14 @@ std::string write_last_of_subject(std::string_view subject);
 // --- Replies. `operation` is the request, for messages. Errors that the server has replied throw
 // server_error; other texts std::system_error (jetstream_errc::bad_reply) ---
 
-publish_ack read_publish_ack(std::string_view reply, std::string_view operation);
-stream_info read_stream(std::string_view reply, std::string_view operation);
-consumer_info read_consumer(std::string_view reply, std::string_view operation);
-account_info read_account(std::string_view reply, std::string_view operation);
-name_page read_names(std::string_view reply, std::string_view operation);
-raw_message read_message(std::string_view reply, std::string_view operation);
+publish_ack read_publish_ack(std::string_view text, std::string_view operation);
+stream_info read_stream(std::string_view text, std::string_view operation);
+consumer_info read_consumer(std::string_view text, std::string_view operation);
+account_info read_account(std::string_view text, std::string_view operation);
+name_page read_names(std::string_view text, std::string_view operation);
+raw_message read_message(std::string_view text, std::string_view operation);
 /// Returns the number of messages that were deleted.
-std::uint64_t read_purge(std::string_view reply, std::string_view operation);
-void read_confirmation(std::string_view reply, std::string_view operation);
+std::uint64_t read_purge(std::string_view text, std::string_view operation);
+void read_confirmation(std::string_view text, std::string_view operation);
 
 }  // namespace gyre::nats::detail

@@ -362,10 +362,10 @@ subscription client_core::subscribe(const shared& core, std::string subject,
   if (self.drain_ != nullptr) throw std::system_error(make_error_code(errc::draining), client_name);
   self.server_link::connect();
   auto state = std::make_shared<subscription_state>(std::move(subject), std::move(options));
-  subscription made(core, state);
+  subscription result(core, state);
   state->sid = self.subscriptions_.insert(*state);
   if (self.is_ready()) self.append_subscribe(*state);
-  return made;
+  return result;
 }
 
 void client_core::append_subscribe(const subscription_state& target) {

@@ -24,7 +24,7 @@ struct info_message {
 
 /// Reads the JSON of INFO; members of other types than expected count as missing. The result is
 /// empty if the text is not a JSON object. Throws std::bad_alloc.
-std::optional<info_message> parse_info(std::string_view json);
+std::optional<info_message> parse_info(std::string_view text);
 
 /// Writes the line CONNECT for a server that has sent `info`. Throws std::system_error
 /// (errc::bad_credentials, nonce_missing; the errors of reading a file).

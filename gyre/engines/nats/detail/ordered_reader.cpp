@@ -89,9 +89,9 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
         break;
       case outcome::refused:
       case outcome::message_too_large: {
-        const std::string what =
+        const std::string text =
             reader_->subject() + ": " + std::string(event.content.description());
-        throw std::system_error(make_error_code(jetstream_errc::pull_refused), what);
+        throw std::system_error(make_error_code(jetstream_errc::pull_refused), text);
       }
       case outcome::silent:
       case outcome::no_responders:

@@ -81,8 +81,8 @@ found_operation parser::read_line(std::string_view bytes) noexcept {
 
 // MSG subject sid [reply] size, HMSG subject sid [reply] size-of-headers size
 bool parser::read_message_line(std::string_view line, bool has_headers) noexcept {
-  constexpr std::size_t most = 6;
-  std::array<std::string_view, most> words;
+  constexpr std::size_t max_words = 6;
+  std::array<std::string_view, max_words> words;
   std::size_t count = 0;
   using gyre::detail::is_blank;
   for (std::size_t next = 0; next < line.size();) {
@@ -90,7 +90,7 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
     const std::size_t first = next;
     while (next < line.size() && !is_blank(line[next])) ++next;
     if (next == first) break;
-    if (count == most) return false;
+    if (count == max_words) return false;
     words[count++] = line.substr(first, next - first);
   }
   const std::size_t least = has_headers ? 5 : 4;

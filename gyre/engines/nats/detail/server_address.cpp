@@ -51,9 +51,9 @@ server_address server_address::parse(std::string_view text) {
     scheme = gyre::detail::to_lower(rest.substr(0, end));
     rest.remove_prefix(end + scheme_end.size());
   }
-  const std::size_t at = rest.rfind('@');
-  const std::string_view user = at == std::string_view::npos ? "" : rest.substr(0, at);
-  if (at != std::string_view::npos) rest.remove_prefix(at + 1);
+  const std::size_t position = rest.rfind('@');
+  const std::string_view user = position == std::string_view::npos ? "" : rest.substr(0, position);
+  if (position != std::string_view::npos) rest.remove_prefix(position + 1);
   const std::string shown(rest);
   if (scheme != "nats" && scheme != "tls") refuse_server(shown, "the scheme must be nats or tls");
   if (rest.ends_with('/') && !rest.starts_with("unix:")) rest.remove_suffix(1);

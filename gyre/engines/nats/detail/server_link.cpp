@@ -27,8 +27,9 @@ constexpr std::size_t flush_size = 32 * 1024;
 // The longest time for which an incomplete flight waits. It should be longer than a server takes to
 // read the flight before, as it would take both together, and shorter than until its replies come.
 constexpr std::chrono::microseconds flight_delay{400};
-// A call that leaves the line appends after this many posted tasks at the latest.
-constexpr std::size_t max_vain_looks = 2;
+// The posted flushes in a row that find nothing new before the output is sent: a call whose turn in
+// the line has come appends its message after at most so many tasks.
+constexpr std::size_t max_idle_flushes = 2;
 // A client that was refused must not ask the servers with every call.
 constexpr std::chrono::seconds refusal_time{1};
 
@@ -271,9 +272,9 @@ void server_link::end_wait_for_requests() noexcept {
 // by a task that comes after the posted flush, which would send one message at a time.
 bool server_link::must_wait_for_line() noexcept {
   if (in_line_ == 0 || !has_room(0)) return false;
-  vain_looks_ = appended_ == appended_before_ ? vain_looks_ + 1 : 0;
+  idle_flushes_ = appended_ == appended_before_ ? idle_flushes_ + 1 : 0;
   appended_before_ = appended_;
-  return vain_looks_ <= max_vain_looks;
+  return idle_flushes_ <= max_idle_flushes;
 }
 
 bool server_link::may_wait_for_requests() const noexcept {

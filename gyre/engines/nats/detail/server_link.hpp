@@ -172,7 +172,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
 
   void begin_attempt();
   void schedule_attempt(bool is_first);
-  void on_attempt_failed(std::exception_ptr error, bool is_refusal);
+  void on_attempt_failed(std::exception_ptr error, bool is_refused);
   void end_attempt(std::exception_ptr error);
   void give_up(const std::exception_ptr& error);
 
@@ -185,7 +185,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   void take_error(std::string_view text);
   void begin_login();
   void end_login();
-  void fail_login(std::exception_ptr error, bool is_refusal);
+  void fail_login(std::exception_ptr error, bool is_refused);
   std::exception_ptr error_of(std::error_code code, std::string_view detail) const noexcept;
   std::error_code reason_of_end(std::error_code cause) const noexcept;
   void lose_pings(const std::exception_ptr& error) noexcept;
@@ -234,8 +234,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::size_t waiting_ = 0;
   gyre::detail::posted_flush posted_flush_;
   std::uint64_t appended_ = 0;         // pieces of output so far
-  std::uint64_t appended_before_ = 0;  // those at the last look for calls in line
-  std::size_t vain_looks_ = 0;         // the looks since the output grew
+  std::uint64_t appended_before_ = 0;  // those at the last posted flush
+  std::size_t idle_flushes_ = 0;       // posted flushes since the output grew
   std::size_t unsent_requests_ = 0;    // requests in the output
   bool has_sent_flight_ = false;       // whether a full send of requests was made lately
   bool has_only_requests_ = true;      // whether nothing else is in the output

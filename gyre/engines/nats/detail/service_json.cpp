@@ -36,16 +36,16 @@ std::string reply_text(const json& reply) {
 
 // The member, if it is a text; otherwise an empty one.
 std::string text_in(const json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return {};
-  return found->get<std::string>();
+  const auto match = object.find(key);
+  if (match == object.end() || !match->is_string()) return {};
+  return match->get<std::string>();
 }
 
 std::map<std::string, std::string> metadata_in(const json& object) {
   std::map<std::string, std::string> result;
-  const auto found = object.find("metadata");
-  if (found == object.end() || !found->is_object()) return result;
-  for (const auto& [name, value] : found->items()) {
+  const auto match = object.find("metadata");
+  if (match == object.end() || !match->is_object()) return result;
+  for (const auto& [name, value] : match->items()) {
     if (value.is_string()) result.emplace(name, value.get<std::string>());
   }
   return result;

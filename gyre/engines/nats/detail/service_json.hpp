@@ -20,6 +20,6 @@ std::string write_stats_reply(const service_info& info, const std::vector<endpoi
                               timestamp start_time);
 
 /// Reads a reply to $SRV.INFO. The result is empty for other texts.
-std::optional<service_info> read_info_reply(std::string_view reply);
+std::optional<service_info> read_info_reply(std::string_view text);
 
 }  // namespace gyre::nats::detail

@@ -14,7 +14,7 @@ namespace gyre::nats::detail {
 
 tls_upgrade::tls_upgrade(std::unique_ptr<net::layer> encryption) noexcept
     : encryption_(std::move(encryption)) {
-  established_ = false;
+  is_established_ = false;
 }
 
 duration tls_upgrade::handshake_timeout() const noexcept {
@@ -32,7 +32,7 @@ tls_upgrade::status tls_upgrade::pass(Step step) {
   const status outcome = step(*encryption_);
   unread_ = encryption_->unread();
   failure_ = encryption_->why();
-  peer_ended_ = encryption_->has_ended();
+  has_peer_ended_ = encryption_->has_ended();
   return outcome;
 }
 
@@ -42,7 +42,7 @@ tls_upgrade::status tls_upgrade::handshake() {
     if (outcome != status::done) return outcome;
   }
   const status outcome = pass([](net::layer& encryption) { return encryption.handshake(); });
-  if (outcome == status::done) established_ = true;
+  if (outcome == status::done) is_established_ = true;
   return outcome;
 }
 

@@ -62,7 +62,7 @@ class affected_item : public result_item<std::uint64_t> {
   using result_item::result_item;
 
   row_sink& rows() noexcept override { return rows_; }
-  void complete(std::uint64_t affected) noexcept override { affected_ = affected; }
+  void complete(std::uint64_t rows) noexcept override { affected_ = rows; }
 
  private:
   std::uint64_t& result() override { return affected_; }

@@ -26,7 +26,7 @@ class item_results final : public batch_results {
 
   void begin() noexcept { current_ = 0; }
   void add(const row_view& row) override { items_[current_]->rows().add(row); }
-  void complete(std::uint64_t affected) override { items_[current_++]->complete(affected); }
+  void complete(std::uint64_t rows) override { items_[current_++]->complete(rows); }
   std::string_view text_at(std::size_t index) const noexcept override {
     return items_[index]->text().text();
   }
@@ -101,10 +101,10 @@ task<std::unique_ptr<batch_run>> batch_run::begin(shared_runner runner,
   const task_context& context = co_await gyre::detail::this_context();
   require_caller(context, joined.state->core().loop());
   joined.state->require_usable();
-  auto made = std::make_unique<batch_run>(std::move(joined), std::move(statements), results);
-  task<> preparing = made->prepare();
+  auto result = std::make_unique<batch_run>(std::move(joined), std::move(statements), results);
+  task<> preparing = result->prepare();
   co_await std::move(preparing);
-  co_return made;
+  co_return result;
 }
 
 task<> batch_run::prepare() {

@@ -34,7 +34,7 @@ class batch_results {
 
   /// A row of the first execution that is not complete.
   virtual void add(const row_view& row) = 0;
-  virtual void complete(std::uint64_t affected) = 0;
+  virtual void complete(std::uint64_t rows) = 0;
   /// Returns the text of the execution at `index`, for messages.
   virtual std::string_view text_at(std::size_t index) const noexcept = 0;
 
@@ -107,7 +107,7 @@ class batch_run {
   task<> prepare();
   task<> begin_request();
   [[noreturn]] void throw_failure();
-  void forget(bool is_stale) noexcept;
+  void forget(bool is_refused) noexcept;
   void end() noexcept;
 
   const joined_transaction transaction_;
@@ -146,7 +146,7 @@ class affected_counts final : public batch_results {
   explicit affected_counts(const statement& text) noexcept : text_(text) {}
 
   void add(const row_view&) override {}
-  void complete(std::uint64_t affected) override { counts_.push_back(affected); }
+  void complete(std::uint64_t rows) override { counts_.push_back(rows); }
   std::string_view text_at(std::size_t) const noexcept override { return text_.text(); }
 
   void reset(std::size_t expected) {

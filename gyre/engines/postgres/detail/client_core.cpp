@@ -100,42 +100,42 @@ client_core::client_core(event_loop& loop, const client_options& options)
 client_core::~client_core() { close(); }
 
 connection_options client_core::options_of_connection() const {
-  connection_options made;
-  made.name = class_name;
-  made.login = login_;
-  made.database = options_.database;
-  made.parameters = options_.settings;
+  connection_options result;
+  result.name = class_name;
+  result.login = login_;
+  result.database = options_.database;
+  result.parameters = options_.settings;
   if (!options_.application_name.empty()) {
-    made.parameters.emplace_back("application_name", options_.application_name);
+    result.parameters.emplace_back("application_name", options_.application_name);
   }
   if (options_.statement_timeout != duration::max()) {
-    made.parameters.emplace_back("statement_timeout",
-                                 std::to_string(*server_limit(options_.statement_timeout)));
+    result.parameters.emplace_back("statement_timeout",
+                                   std::to_string(*server_limit(options_.statement_timeout)));
   }
   if (tls_) {
-    made.tls = *tls_;
-    made.encryption =
+    result.tls = *tls_;
+    result.encryption =
         options_.tls_start == tls_start::direct ? tls_mode::direct : tls_mode::negotiate;
   }
   switch (options_.channel_binding) {
-    case postgres::channel_binding::off: made.binding = channel_binding::disable; break;
-    case postgres::channel_binding::prefer: made.binding = channel_binding::prefer; break;
-    case postgres::channel_binding::require: made.binding = channel_binding::require; break;
+    case postgres::channel_binding::off: result.binding = channel_binding::disable; break;
+    case postgres::channel_binding::prefer: result.binding = channel_binding::prefer; break;
+    case postgres::channel_binding::require: result.binding = channel_binding::require; break;
   }
-  made.allow_md5 = options_.allows_md5_password;
-  made.allow_cleartext_password = options_.allows_cleartext_password;
-  made.max_message = options_.max_message;
-  made.max_in_flight = options_.max_in_flight;
-  made.max_waiting = options_.max_waiting;
-  made.max_statements = options_.max_prepared;
-  made.is_binary = &is_read_as_binary;
-  made.max_connect_attempts = options_.max_connect_attempts;
-  made.connect_timeout = options_.connect_timeout;
-  made.initial_delay = options_.initial_delay;
-  made.longest_delay = options_.longest_delay;
-  made.reply_timeout = options_.reply_timeout;
-  made.ping_interval = options_.ping_interval;
-  return made;
+  result.allow_md5 = options_.allows_md5_password;
+  result.allow_cleartext_password = options_.allows_cleartext_password;
+  result.max_message = options_.max_message;
+  result.max_in_flight = options_.max_in_flight;
+  result.max_waiting = options_.max_waiting;
+  result.max_statements = options_.max_prepared;
+  result.is_binary = &is_read_as_binary;
+  result.max_connect_attempts = options_.max_connect_attempts;
+  result.connect_timeout = options_.connect_timeout;
+  result.initial_delay = options_.initial_delay;
+  result.longest_delay = options_.longest_delay;
+  result.reply_timeout = options_.reply_timeout;
+  result.ping_interval = options_.ping_interval;
+  return result;
 }
 
 client_metrics client_core::metrics() const noexcept {
@@ -172,9 +172,9 @@ void client_core::require_open() const {
 std::shared_ptr<connection_core> client_core::choose_shared() {
   if (shared_.empty()) add_shared();
   const auto load = [](const std::shared_ptr<connection_core>& each) {
-    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-    if (!each->is_ready()) return most;
-    return each->is_fenced() ? most - 1 : each->in_flight() + each->waiting();
+    constexpr std::size_t max_value = std::numeric_limits<std::size_t>::max();
+    if (!each->is_ready()) return max_value;
+    return each->is_fenced() ? max_value - 1 : each->in_flight() + each->waiting();
   };
   const std::shared_ptr<connection_core>& least = *std::ranges::min_element(shared_, {}, load);
   if (!least->is_ready()) return shared_.front();
@@ -246,8 +246,8 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
     std::string_view prefix;
     if (text.options().timeout) {
       try {
-        const duration left = has_limit ? duration(limit - (loop_.now() - begin)) : limit;
-        limit_statement = limit_text(server_limit(left));
+        const duration remaining_time = has_limit ? duration(limit - (loop_.now() - begin)) : limit;
+        limit_statement = limit_text(server_limit(remaining_time));
         prefix = limit_statement;
       } catch (...) {
         core->cancel_admission();

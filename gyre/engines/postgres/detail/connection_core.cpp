@@ -221,9 +221,9 @@ class connection_core::preparation final : public statement_request {
   }
   // The last reference may be that of the connection.
   void end() noexcept {
-    const auto found = core_.preparations_.find(text_);
-    const std::shared_ptr<preparation> self = std::move(found->second);
-    core_.preparations_.erase(found);
+    const auto match = core_.preparations_.find(text_);
+    const std::shared_ptr<preparation> self = std::move(match->second);
+    core_.preparations_.erase(match);
     done_.set();
   }
 
@@ -254,8 +254,8 @@ connection_core::connection_core(event_loop& loop, const net::host_port& server,
 connection_core::~connection_core() = default;
 
 std::string_view connection_core::parameter(std::string_view name) const noexcept {
-  const auto found = settings_.find(name);
-  return found == settings_.end() ? std::string_view() : found->second;
+  const auto match = settings_.find(name);
+  return match == settings_.end() ? std::string_view() : match->second;
 }
 
 // --- Prepared statements ---
@@ -264,9 +264,9 @@ task<connection_core::shared_statement> connection_core::prepare(shared self,
                                                                  std::string_view text) {
   for (int losses = 0;;) {
     if (shared_statement prepared = self->find_prepared(text)) co_return prepared;
-    const auto found = self->preparations_.find(text);
+    const auto match = self->preparations_.find(text);
     std::shared_ptr<preparation> pending =
-        found != self->preparations_.end() ? found->second : nullptr;
+        match != self->preparations_.end() ? match->second : nullptr;
     if (pending == nullptr) {
       if (!self->loop().in_loop_thread() || !self->try_admit()) {
         task<> turn = self->admit();
@@ -586,9 +586,9 @@ bool connection_core::take_setting(std::span<const std::byte> body) {
         describe() + ": the server's times are floating-point numbers (integer_datetimes)")));
     return true;
   }
-  const auto found = settings_.find(name);
-  if (found != settings_.end()) {
-    found->second = value;
+  const auto match = settings_.find(name);
+  if (match != settings_.end()) {
+    match->second = value;
   } else if (settings_.size() < max_settings) {
     settings_.emplace(name, value);
   }

@@ -80,23 +80,24 @@ task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction trans
   // No other statement may be in flight, as the server takes all that follows for the COPY's bytes.
   task<> idling = state->wait_until_idle();
   co_await std::move(idling);
-  std::shared_ptr<copy_request> made;
+  std::shared_ptr<copy_request> result;
   try {
-    made = std::make_shared<copy_request>(std::move(transaction), std::move(text), is_in);
+    result = std::make_shared<copy_request>(std::move(transaction), std::move(text), is_in);
   } catch (...) {
     state->core().cancel_admission();
     throw;
   }
-  state->core().query(made->reply_, made->text_);
-  made->is_open_ = true;
+  state->core().query(result->reply_, result->text_);
+  result->is_open_ = true;
   state->lease().has_open_copy = true;
-  while (!made->reply_.has_begun() && !made->reply_.has_ended()) co_await made->reply_.changed();
-  if (!made->reply_.has_begun()) {
-    made->end();
-    made->reply_.throw_if_failed(made->text_);
-    throw_error(errc::not_a_copy, excerpt_of(made->text_));
+  while (!result->reply_.has_begun() && !result->reply_.has_ended())
+    co_await result->reply_.changed();
+  if (!result->reply_.has_begun()) {
+    result->end();
+    result->reply_.throw_if_failed(result->text_);
+    throw_error(errc::not_a_copy, excerpt_of(result->text_));
   }
-  co_return made;
+  co_return result;
 }
 
 task<> copy_request::write(std::shared_ptr<copy_request> self, std::span<const std::byte> bytes) {
@@ -152,7 +153,7 @@ task<copy_writer> begin_copy_in(shared_runner runner, statement text) {
   joined_transaction joined = co_await std::move(joining);
   auto beginning = copy_request::begin(std::move(joined), std::string(text.text()), true);
   std::shared_ptr<copy_request> request = co_await std::move(beginning);
-  co_return copy_request::writer(std::move(request));
+  co_return copy_request::make_writer(std::move(request));
 }
 
 async_generator<std::string> copy_out_bytes(shared_runner runner, statement text) {

@@ -32,7 +32,7 @@ class copy_request {
   /// Sends the statement, and waits until the server takes or gives bytes.
   static task<std::shared_ptr<copy_request>> begin(joined_transaction transaction, std::string text,
                                                    bool is_in);
-  static copy_writer writer(std::shared_ptr<copy_request> request) noexcept {
+  static copy_writer make_writer(std::shared_ptr<copy_request> request) noexcept {
     return copy_writer(std::move(request));
   }
 

@@ -46,7 +46,7 @@ task<subscription> listener::listen(shared self, std::string channel,
   const std::string script = "listen " + quote_identifier(channel);
   const auto queue = std::make_shared<notification_queue>(std::move(channel), options);
   self->channels_[queue->channel()].push_back(queue);
-  subscription made(self, queue);
+  subscription result(self, queue);
   for (;;) {
     if (self->has_ended_) {
       throw std::system_error(make_error_code(io::errc::closed), "gyre::postgres::client");
@@ -68,22 +68,22 @@ task<subscription> listener::listen(shared self, std::string channel,
     if (is_complete || self->has_ended_) {
       reply.throw_if_failed(script);
       queue->note_confirmed();
-      co_return made;
+      co_return result;
     }
   }
 }
 
 void listener::remove(const notification_queue& queue) noexcept {
-  const auto found = channels_.find(queue.channel());
-  if (found == channels_.end()) return;
-  std::erase_if(found->second, [&](const auto& each) { return each.get() == &queue; });
-  if (!found->second.empty()) return;
+  const auto match = channels_.find(queue.channel());
+  if (match == channels_.end()) return;
+  std::erase_if(match->second, [&](const auto& each) { return each.get() == &queue; });
+  if (!match->second.empty()) return;
   try {
     if (core_ != nullptr && core_->is_ready())
       core_->append_internal_script("unlisten " + quote_identifier(queue.channel()));
   } catch (...) {  // NOLINT: without memory the server keeps sending notifications to nobody
   }
-  channels_.erase(found);
+  channels_.erase(match);
   if (channels_.empty() && core_ != nullptr) std::exchange(core_, nullptr)->close();
 }
 
@@ -114,9 +114,9 @@ void listener::on_notification(std::string_view channel, std::string_view payloa
     }
     return;
   }
-  const auto found = channels_.find(channel);
-  if (found == channels_.end()) return;
-  for (const auto& queue : found->second) queue->push(payload, process);
+  const auto match = channels_.find(channel);
+  if (match == channels_.end()) return;
+  for (const auto& queue : match->second) queue->push(payload, process);
 }
 
 }  // namespace gyre::postgres::detail

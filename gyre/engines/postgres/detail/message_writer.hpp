@@ -38,14 +38,14 @@ class message_writer {
   // --- The login ---
 
   /// Appends a password, or a later SASL message.
-  void password(std::string_view text);
-  void sasl_response(std::string_view text);
-  void sasl_initial_response(std::string_view mechanism, std::string_view text);
+  void password(std::string_view secret);
+  void sasl_response(std::string_view response);
+  void sasl_initial_response(std::string_view mechanism, std::string_view response);
 
   // --- Statements ---
 
   void query(std::string_view script);
-  void parse(std::string_view statement, std::string_view text);
+  void parse(std::string_view statement, std::string_view statement_text);
   void describe_statement(std::string_view statement);
   /// `write_parameters(output)` appends the number and codes of the formats, then the number of the
   /// parameters and their values. `result_formats` is appended after it: a number and codes.

@@ -33,9 +33,9 @@ constexpr std::optional<std::chrono::microseconds> to_microseconds(
   } else {
     using in_unit = std::ratio_divide<Period, std::micro>;
     static_assert(in_unit::den == 1, "a unit of time is a multiple or a part of a microsecond");
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / in_unit::num;
+    constexpr std::int64_t max_value = std::numeric_limits<std::int64_t>::max() / in_unit::num;
     const auto count = static_cast<std::int64_t>(length.count());
-    if (count > most || count < -most) return std::nullopt;
+    if (count > max_value || count < -max_value) return std::nullopt;
     return microseconds(count * in_unit::num);
   }
 }
@@ -64,8 +64,8 @@ template <class Duration>
 constexpr std::optional<Duration> from_microseconds(std::chrono::microseconds time) noexcept {
   if constexpr (std::ratio_less_v<typename Duration::period, std::micro>) {
     constexpr auto factor = std::ratio_divide<std::micro, typename Duration::period>::num;
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / factor;
-    if (time.count() > most || time.count() < -most) return std::nullopt;
+    constexpr std::int64_t max_value = std::numeric_limits<std::int64_t>::max() / factor;
+    if (time.count() > max_value || time.count() < -max_value) return std::nullopt;
     return std::chrono::duration_cast<Duration>(time);
   } else {
     const auto rounded = std::chrono::floor<Duration>(time);

@@ -99,11 +99,11 @@ bool append_numeric(io::buffer& output, std::string_view text) {
   const std::size_t whole_groups = (parts.whole.size() + group_size - 1) / group_size;
   std::vector<std::uint16_t> groups;
   groups.reserve(whole_groups + parts.fraction.size() / group_size + 1);
-  std::size_t left = parts.whole.size();
+  std::size_t remaining = parts.whole.size();
   std::uint16_t group = 0;
   for (const char each : parts.whole) {
     group = static_cast<std::uint16_t>(group * 10 + (each - '0'));
-    if (--left % group_size == 0) groups.push_back(std::exchange(group, std::uint16_t{0}));
+    if (--remaining % group_size == 0) groups.push_back(std::exchange(group, std::uint16_t{0}));
   }
   for (std::size_t index = 0; index < parts.fraction.size(); index += group_size) {
     for (std::size_t each = index; each < index + group_size; ++each) {

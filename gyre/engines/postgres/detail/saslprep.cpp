@@ -37,7 +37,7 @@ bool is_space(char32_t code) noexcept {
 }
 
 // RFC 3454, B.1. U+200B is among the spaces as well, and counts as one.
-bool is_nothing(char32_t code) noexcept {
+bool is_mapped_to_nothing(char32_t code) noexcept {
   return code == 0xad || code == 0x34f || code == 0x1806 || (code >= 0x180b && code <= 0x180d) ||
          code == 0x200c || code == 0x200d || code == 0x2060 || (code >= 0xfe00 && code <= 0xfe0f) ||
          code == 0xfeff;
@@ -48,15 +48,15 @@ bool is_nothing(char32_t code) noexcept {
 std::string saslprep(std::string_view password) {
   std::string prepared;
   prepared.reserve(password.size());
-  for (std::string_view left = password; !left.empty();) {
-    const std::optional<character> next = decode(left);
+  for (std::string_view rest = password; !rest.empty();) {
+    const std::optional<character> next = decode(rest);
     if (!next) return std::string(password);
     if (is_space(next->code)) {
       prepared.push_back(' ');
-    } else if (!is_nothing(next->code)) {
-      prepared.append(left.substr(0, next->size));
+    } else if (!is_mapped_to_nothing(next->code)) {
+      prepared.append(rest.substr(0, next->size));
     }
-    left.remove_prefix(next->size);
+    rest.remove_prefix(next->size);
   }
   return prepared;
 }

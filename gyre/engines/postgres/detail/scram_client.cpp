@@ -79,15 +79,15 @@ std::string scram_client::gs2_header() const {
 std::string scram_client::first_message() const { return gs2_header() + "n=,r=" + nonce_; }
 
 std::string scram_client::final_message(std::string_view server_first) {
-  std::string_view left = server_first;
-  const std::string_view nonce = take_attribute(left, 'r');
+  std::string_view rest = server_first;
+  const std::string_view nonce = take_attribute(rest, 'r');
   if (nonce.size() <= nonce_.size() || !nonce.starts_with(nonce_)) {
     refuse_message("the server's nonce does not continue the client's");
   }
-  const auto salt = gyre::detail::decode_base64(take_attribute(left, 's'));
+  const auto salt = gyre::detail::decode_base64(take_attribute(rest, 's'));
   if (!salt || salt->empty()) refuse_message("the salt is no Base64");
   const scram_keys& keys = credentials_.keys_for(std::as_bytes(std::span(*salt)),
-                                                 parse_iterations(take_attribute(left, 'i')));
+                                                 parse_iterations(take_attribute(rest, 'i')));
 
   std::string final_text = "c=" + channel_input_ + ",r=" + std::string(nonce);
   const std::string signed_text =
@@ -103,8 +103,8 @@ void scram_client::verify(std::string_view server_final) const {
   if (server_final.starts_with("e=")) {
     refuse_message("the server ends the exchange: " + std::string(server_final.substr(2)));
   }
-  std::string_view left = server_final;
-  const auto signature = gyre::detail::decode_base64(take_attribute(left, 'v'));
+  std::string_view rest = server_final;
+  const auto signature = gyre::detail::decode_base64(take_attribute(rest, 'v'));
   if (!signature || signature->size() != server_signature_.size() ||
       CRYPTO_memcmp(signature->data(), server_signature_.data(), signature->size()) != 0) {
     throw std::system_error(make_error_code(errc::server_not_authenticated),

@@ -12,10 +12,10 @@ constexpr std::size_t max_bytes = std::size_t{4} << 20;
 }  // namespace
 
 statement_cache::shared_statement statement_cache::find(std::string_view text) noexcept {
-  const auto found = by_text_.find(text);
-  if (found == by_text_.end()) return nullptr;
-  by_use_.splice(by_use_.begin(), by_use_, found->second);
-  return *found->second;
+  const auto match = by_text_.find(text);
+  if (match == by_text_.end()) return nullptr;
+  by_use_.splice(by_use_.begin(), by_use_, match->second);
+  return *match->second;
 }
 
 bool statement_cache::is_full() const noexcept {
@@ -23,9 +23,9 @@ bool statement_cache::is_full() const noexcept {
 }
 
 void statement_cache::add(shared_statement statement, std::vector<std::string>& evicted_names) {
-  if (const auto found = by_text_.find(statement->text()); found != by_text_.end()) {
-    evicted_names.push_back((*found->second)->name());
-    erase(found->second);
+  if (const auto match = by_text_.find(statement->text()); match != by_text_.end()) {
+    evicted_names.push_back((*match->second)->name());
+    erase(match->second);
   }
   by_use_.push_front(std::move(statement));
   try {
@@ -53,9 +53,9 @@ void statement_cache::erase(statement_list::iterator position) noexcept {
 }
 
 bool statement_cache::remove(const prepared_statement& statement) noexcept {
-  const auto found = by_text_.find(statement.text());
-  if (found == by_text_.end() || found->second->get() != &statement) return false;
-  erase(found->second);
+  const auto match = by_text_.find(statement.text());
+  if (match == by_text_.end() || match->second->get() != &statement) return false;
+  erase(match->second);
   return true;
 }
 

@@ -14,9 +14,9 @@
 
 namespace gyre::postgres::detail {
 
-/// Drops the statement that was not used for longest when there are more than `max_statements`, or
-/// more than 4 MiB of texts. A statement to which other code refers is not dropped: it is about to
-/// be used.
+/// A cache that drops the least recently used statement when there are more than `max_statements`,
+/// or more than 4 MiB of texts. A statement to which other code refers is not dropped, as it is
+/// about to be used.
 ///
 /// Thread-safety: the loop's thread.
 /// Complexity: a search is that of a hash table, and allocates nothing.

@@ -31,7 +31,7 @@ tls_negotiation::tls_negotiation(std::unique_ptr<net::layer> encryption, tls_mod
     : secure_(std::move(encryption)),
       mode_(mode),
       phase_(mode == tls_mode::direct ? phase::secure : phase::asking) {
-  established_ = false;
+  is_established_ = false;
 }
 
 // Runs a step of TLS on the bytes that were fed, and takes over its state.
@@ -42,8 +42,8 @@ net::layer::status tls_negotiation::run(Step step) {
   secure_->feed(unread_);
   const status outcome = step(*secure_);
   unread_ = secure_->unread();
-  established_ = secure_->is_established();
-  peer_ended_ = secure_->has_ended();
+  is_established_ = secure_->is_established();
+  has_peer_ended_ = secure_->has_ended();
   end_announced_ = secure_->has_announced_end();
   if (outcome == status::failed) failure_ = secure_->why();
   return outcome;

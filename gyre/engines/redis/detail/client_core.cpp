@@ -193,7 +193,7 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
       std::rethrow_exception(no_messages("subscriptions need Redis 6"));
     }
     self->messages_.add(queue);
-    subscription made(self, queue);
+    subscription result(self, queue);
     typed_reply<void> reply(true);
     const request_in_flight request(*self, reply, [&](io::buffer& output) {
       write_command(output, queue->is_pattern() ? "PSUBSCRIBE" : "SUBSCRIBE", queue->channel());
@@ -201,7 +201,7 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
     co_await reply.wait();
     if (reply.result() == outcome::complete) {
       reply.take();
-      co_return made;
+      co_return result;
     }
     self->prepare_retry(reply, attempts);
     // Another attempt adds the queue again.

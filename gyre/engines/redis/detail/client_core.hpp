@@ -55,8 +55,8 @@ class session_slot {
   explicit session_slot(std::shared_ptr<client_core> client);
   session_slot(session_slot&&) noexcept = default;
   session_slot& operator=(session_slot&& other) noexcept {
-    session_slot replaced(std::move(other));
-    std::swap(client_, replaced.client_);
+    session_slot replacement(std::move(other));
+    std::swap(client_, replacement.client_);
     return *this;
   }
   ~session_slot();
@@ -275,7 +275,7 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
     core.cancel_admission();
     throw;
   }
-  for (std::size_t left = prefix_count; left > 0; --left)
+  for (std::size_t remaining = prefix_count; remaining > 0; --remaining)
     core.enter_internal_request(prefix_reply, position);
   last_ = core.enter(&reply, position);
   first_ = last_ - prefix_count;

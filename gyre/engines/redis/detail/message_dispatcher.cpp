@@ -11,11 +11,11 @@ void message_dispatcher::add(const std::shared_ptr<message_queue>& queue) {
 
 bool message_dispatcher::remove(const message_queue& queue) noexcept {
   channel_map& channels = map_of(queue);
-  const auto found = channels.find(queue.channel());
-  if (found == channels.end()) return false;
-  std::erase_if(found->second, [&](const auto& each) { return each.get() == &queue; });
-  if (!found->second.empty()) return false;
-  channels.erase(found);
+  const auto match = channels.find(queue.channel());
+  if (match == channels.end()) return false;
+  std::erase_if(match->second, [&](const auto& each) { return each.get() == &queue; });
+  if (!match->second.empty()) return false;
+  channels.erase(match);
   return true;
 }
 
@@ -30,8 +30,8 @@ bool message_dispatcher::deliver(reply_cursor message) noexcept {
   const std::string_view channel = is_pattern ? message.next().text : subscribed;
   const std::string_view text = message.next().text;
   const channel_map& channels = is_pattern ? patterns_ : channels_;
-  if (const auto found = channels.find(subscribed); found != channels.end()) {
-    for (const auto& queue : found->second) queue->push(channel, text);
+  if (const auto match = channels.find(subscribed); match != channels.end()) {
+    for (const auto& queue : match->second) queue->push(channel, text);
   }
   return true;
 }

@@ -24,32 +24,32 @@ struct number_line {
 };
 
 number_line parse_number(std::string_view bytes) noexcept {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t max_value = std::numeric_limits<std::int64_t>::max();
   number_line result;
-  std::size_t at = 1;
-  if (at == bytes.size()) return result;
-  const bool is_negative = bytes[at] == '-';
-  if (is_negative || bytes[at] == '+') ++at;
-  const std::size_t first_digit = at;
+  std::size_t position = 1;
+  if (position == bytes.size()) return result;
+  const bool is_negative = bytes[position] == '-';
+  if (is_negative || bytes[position] == '+') ++position;
+  const std::size_t first_digit = position;
   std::uint64_t number = 0;
-  for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9'; ++at) {
-    const auto digit = static_cast<std::uint64_t>(bytes[at] - '0');
-    if (number > (static_cast<std::uint64_t>(most) + 1 - digit) / 10) {
+  for (; position < bytes.size() && bytes[position] >= '0' && bytes[position] <= '9'; ++position) {
+    const auto digit = static_cast<std::uint64_t>(bytes[position] - '0');
+    if (number > (static_cast<std::uint64_t>(max_value) + 1 - digit) / 10) {
       result.is_bad = true;  // the number is beyond 2^63
       return result;
     }
     number = 10 * number + digit;
   }
-  if (at == bytes.size()) return result;
-  const bool is_too_large = !is_negative && number > static_cast<std::uint64_t>(most);
-  if (bytes[at] != '\r' || at == first_digit || is_too_large) {
+  if (position == bytes.size()) return result;
+  const bool is_too_large = !is_negative && number > static_cast<std::uint64_t>(max_value);
+  if (bytes[position] != '\r' || position == first_digit || is_too_large) {
     result.is_bad = true;
     return result;
   }
-  if (++at == bytes.size()) return result;
-  result.is_bad = bytes[at] != '\n';
+  if (++position == bytes.size()) return result;
+  result.is_bad = bytes[position] != '\n';
   result.number = static_cast<std::int64_t>(is_negative ? 0 - number : number);
-  result.size = at + 1;
+  result.size = position + 1;
   return result;
 }
 

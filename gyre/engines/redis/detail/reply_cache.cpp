@@ -100,8 +100,8 @@ std::size_t reply_cache::weigh(const std::string& key, const replies_of_key& rep
 reply_cache::reply_bytes reply_cache::find(std::string_view key, std::string_view command) {
   const std::shared_ptr<const replies_of_key> replies = replies_.try_get(key);
   if (replies == nullptr) return nullptr;
-  const auto found = std::ranges::find(*replies, command, &stored_reply::command);
-  return found != replies->end() && loop_.now() < found->expiry ? found->reply : nullptr;
+  const auto match = std::ranges::find(*replies, command, &stored_reply::command);
+  return match != replies->end() && loop_.now() < match->expiry ? match->reply : nullptr;
 }
 
 void reply_cache::store(std::string_view key, std::string_view command, reply_bytes reply) {
@@ -117,7 +117,8 @@ void reply_cache::store(std::string_view key, std::string_view command, reply_by
 void reply_cache::invalidate(reply_cursor keys) noexcept {
   const reply_node node = keys.next();
   if (node.kind == reply_kind::null) return clear();
-  for (std::size_t left = node.count; left > 0 && node.kind == reply_kind::array; --left) {
+  for (std::size_t remaining = node.count; remaining > 0 && node.kind == reply_kind::array;
+       --remaining) {
     const reply_node key = keys.peek();
     keys.skip();
     if (key.kind != reply_kind::text) continue;

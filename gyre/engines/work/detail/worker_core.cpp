@@ -675,13 +675,13 @@ task<> worker_core::store_some_reports() {
   }
   if (single_reports_ > 0) --single_reports_;
 
-  std::uint64_t released = 0;
-  for (std::size_t n = 0; n != ids.size(); ++n) released += outcomes[n] == "released" ? 1 : 0;
+  std::uint64_t released_count = 0;
+  for (std::size_t n = 0; n != ids.size(); ++n) released_count += outcomes[n] == "released" ? 1 : 0;
   for (const auto& [id, state] : stored_reports) {
     metrics_.finished += state == "finished" ? 1 : 0;
     metrics_.cancelled += state == "cancelled" ? 1 : 0;
   }
-  metrics_.released += released;
+  metrics_.released += released_count;
   metrics_.lost += ids.size() - stored_reports.size();
   unreported_.erase(unreported_.begin(),
                     unreported_.begin() + static_cast<std::ptrdiff_t>(ids.size()));
@@ -961,8 +961,8 @@ postgres::statement worker_core::limited(std::string_view text) const {
 }
 
 worker_core::handled_kind* worker_core::find_kind(std::string_view name) noexcept {
-  const auto found = std::ranges::find(kinds_, name, &handled_kind::name);
-  return found != kinds_.end() ? &*found : nullptr;
+  const auto match = std::ranges::find(kinds_, name, &handled_kind::name);
+  return match != kinds_.end() ? &*match : nullptr;
 }
 
 }  // namespace gyre::work::detail

@@ -24,8 +24,8 @@ class thread_shards {
   }
 
   shard_base* find(std::uint64_t inbox) const noexcept {
-    const auto found = std::ranges::find(entries_, inbox, &shard_cache::entry::inbox);
-    return found == entries_.end() ? nullptr : found->shard;
+    const auto match = std::ranges::find(entries_, inbox, &shard_cache::entry::inbox);
+    return match == entries_.end() ? nullptr : match->shard;
   }
 
   void add(shard_cache::entry entry) {

@@ -40,12 +40,12 @@ class throttle {
     // relaxed: a consumer that is about to sleep checks once more after a full fence, which pairs
     // with the fence in slow_down(): the consumer sees the bit `sleeping`, or the producer sees the
     // tasks that have run.
-    const std::uint32_t seen = state_.load(std::memory_order_relaxed);
-    if ((seen & sleeping) == 0 || backlog() > high_water_ / 2) [[likely]]
+    const std::uint32_t old_state = state_.load(std::memory_order_relaxed);
+    if ((old_state & sleeping) == 0 || backlog() > high_water_ / 2) [[likely]]
       return;
     // relaxed: orders nothing. A plain store suffices because producers only set the bit
     // `sleeping`, which is set.
-    state_.store(seen + 1, std::memory_order_relaxed);
+    state_.store(old_state + 1, std::memory_order_relaxed);
     gyre::detail::futex_wake_all(&state_);
   }
   /// Producer, before it takes another segment: sleeps while more than high_water tasks wait.

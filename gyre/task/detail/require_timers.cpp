@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/task/detail/needed_timers.hpp>
+#include <gyre/task/detail/require_timers.hpp>
 
 #include <string>
 #include <system_error>
@@ -11,7 +11,7 @@ void throw_no_timers(const char* name) {
                           std::string(name) + ": no timers here: use sync_wait(loop, ...)");
 }
 
-timer_service& needed_timers(const task_context& context, const char* name) {
+timer_service& require_timers(const task_context& context, const char* name) {
   timer_service* const timers = context.where->timers();
   if (timers == nullptr) throw_no_timers(name);
   return *timers;

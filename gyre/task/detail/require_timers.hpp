@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needed_timers: the timers of a coroutine's executor, or an error for an executor without timers.
+// require_timers: the timers of a coroutine's executor, or an error for an executor without timers.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -13,6 +13,6 @@ namespace gyre::detail {
 
 /// Returns the timers of the executor of `context`. Throws as throw_no_timers() does if the
 /// executor has none.
-timer_service& needed_timers(const task_context& context, const char* name);
+timer_service& require_timers(const task_context& context, const char* name);
 
 }  // namespace gyre::detail
