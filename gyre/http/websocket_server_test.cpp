@@ -530,26 +530,112 @@ TEST_F(HttpWebsocketServer, GoesAwayWhenTheServerStops) {
 // Sockets of handlers, which the connection of TCP calls without a coroutine.
 class HttpWebsocketHandlers : public HttpWebsocketServer {
  protected:
-  void serve_handlers(bool echoes) {
-    make();
+  gyre::http::websocket_handlers recording(bool echoes) {
+    gyre::http::websocket_handlers handlers;
+    handlers.on_message([this, echoes](gyre::http::websocket_connection& socket,
+                                       gyre::http::websocket_message message) {
+      messages.emplace_back(message.text());
+      if (echoes) socket.send(message);
+    });
+    handlers.on_close([this](gyre::http::websocket_connection&, std::error_code reason) {
+      reasons.push_back(reason);
+    });
+    return handlers;
+  }
+  void serve_handlers(bool echoes, gyre::http::server_options options = {}) {
+    make(std::move(options));
     on->get("/", [this, echoes](const request& request) {
-      gyre::http::websocket_handlers handlers;
-      handlers.on_message([this, echoes](gyre::http::websocket_connection& socket,
-                                         gyre::http::websocket_message message) {
-        messages.emplace_back(message.text());
-        if (echoes) socket.send(message);
-      });
-      handlers.on_close([this](gyre::http::websocket_connection&, std::error_code reason) {
-        reasons.push_back(reason);
-      });
-      return gyre::http::accept_websocket(request, std::move(handlers));
+      return gyre::http::accept_websocket(request, recording(echoes));
+    });
+    on->start();
+  }
+  // Accepts sockets when the test allows it, in a turn that is not one of the connection.
+  void serve_when_allowed(gyre::http::server_options options = {}) {
+    make(std::move(options));
+    on->get("/", [this](request& request) -> task<gyre::http::response> {
+      co_await may_accept.wait();
+      co_return gyre::http::accept_websocket(request, recording(true));
     });
     on->start();
   }
 
+  gyre::manual_reset_event may_accept;
   std::vector<std::string> messages;
   std::vector<std::error_code> reasons;
 };
+
+TEST_F(HttpWebsocketHandlers, TakeTheConnectionOverOutsideOfItsTurn) {
+  serve_when_allowed();
+  peer client = connect();
+  client.send(get("/", websocket_fields) + frame(fin | 1, "early"));
+  virtual_time.settle();
+  may_accept.set();
+  EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+  EXPECT_EQ(receive(client, 7), frame(fin | 1, "early", false));
+  EXPECT_EQ(exchange(client, frame(fin | 1, "late"), 6), frame(fin | 1, "late", false));
+  EXPECT_EQ(exchange(client, frame(fin | 8, close_payload(1000)), 4), closing(close_code::normal));
+  EXPECT_EQ(all_of(client), "");
+  EXPECT_EQ(messages, (std::vector<std::string>{"early", "late"}));
+  EXPECT_EQ(reasons, std::vector<std::error_code>(1));
+}
+
+TEST_F(HttpWebsocketHandlers, TakeOverAConnectionThatItsPeerHasLeft) {
+  gyre::http::server_options options;
+  options.serve_half_closed = true;
+  serve_when_allowed(options);
+  for (const std::string& early : {std::string(), frame(fin | 1, "early")}) {
+    messages.clear();
+    reasons.clear();
+    may_accept.reset();
+    peer client = connect();
+    client.send(get("/", websocket_fields) + early);
+    client.end_sending();
+    virtual_time.settle();
+    may_accept.set();
+    EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+    all_of(client);
+    EXPECT_EQ(messages.size(), early.empty() ? 0U : 1U);
+    EXPECT_EQ(reasons, (std::vector<std::error_code>{websocket_errc::ended}));
+  }
+}
+
+TEST_F(HttpWebsocketHandlers, GoAwayIfTheServerStopsBeforeTheyTakeTheConnectionOver) {
+  serve_when_allowed();
+  peer client = connect();
+  client.send(get("/", websocket_fields));
+  virtual_time.settle();
+  bool is_stopped = false;
+  on->stop(1h, [&] { is_stopped = true; });
+  virtual_time.settle();
+  may_accept.set();
+  EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+  EXPECT_EQ(receive(client, 4), closing(close_code::going_away));
+  client.send(frame(fin | 8, close_payload(1001)));
+  EXPECT_EQ(all_of(client), "");
+  client.close();
+  virtual_time.turn_until([&] { return is_stopped; });
+  EXPECT_EQ(reasons, std::vector<std::error_code>(1));
+}
+
+TEST_F(HttpWebsocketHandlers, NoticeThatTheirPeerLeavesBetweenAndWithinFrames) {
+  for (const char* id_field : {"", "X-Request-Id"}) {
+    for (const std::string& part : {std::string(), frame(1, "a part"), frame(1, "cut").substr(0, 1),
+                                    frame(1, "cut").substr(0, 8)}) {
+      messages.clear();
+      reasons.clear();
+      gyre::http::server_options options;
+      options.request_ids.field = id_field;
+      serve_handlers(true, options);
+      peer client = open();
+      EXPECT_EQ(exchange(client, frame(fin | 1, "whole"), 7), frame(fin | 1, "whole", false));
+      client.send(part);
+      client.end_sending();
+      EXPECT_EQ(all_of(client), "");
+      EXPECT_EQ(messages, (std::vector<std::string>{"whole"}));
+      EXPECT_EQ(reasons, (std::vector<std::error_code>{websocket_errc::ended}));
+    }
+  }
+}
 
 TEST_F(HttpWebsocketHandlers, SendAPongBeforeTheReplyToALaterMessage) {
   serve_handlers(true);

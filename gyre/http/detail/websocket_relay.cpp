@@ -8,8 +8,8 @@
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
+#include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
-#include <gyre/task/with_timeout.hpp>
 
 #include <utility>
 
@@ -66,7 +66,8 @@ websocket_relay::~websocket_relay() {
 task<> websocket_relay::run() {
   io::input nothing;
   take_input(nothing);  // opens the socket
-  auto moving = when_all(move_input(), shielded(move_output()));
+  auto moving =
+      when_all(move_input(), shielded(stop_when(move_output(), output_stop_.get_token())));
   co_await std::move(moving);
   if (failure_) co_await gyre::detail::fail_with(failure_);
 }
@@ -88,11 +89,12 @@ task<> websocket_relay::move_input() {
   } else if (error) {
     end(code_of(error));
   }
-  if (!awaits_close_ || has_failed_ || session().received_close()) co_return;
+  if (!awaits_close_) co_return;
   const duration limit = session().settings().timeouts.close;
-  auto waiting = as_result(shielded(
-      with_timeout(await_close(), limit.count() == 0 ? duration::max() : limit)));
-  co_await std::move(waiting);
+  auto closing =
+      as_result(shielded(await_close(), limit.count() == 0 ? duration::max() : limit));
+  co_await std::move(closing);
+  output_stop_.request_stop();
 }
 
 // Passes bytes on until the socket has ended.
@@ -125,18 +127,19 @@ task<> websocket_relay::wait_for_input() {
   }
 }
 
-// Drops what comes before the Close frame of the peer.
+// Waits until the output was sent, and the peer's Close frame has come. Drops what comes before.
 task<> websocket_relay::await_close() {
-  for (;;) {
+  while (!has_failed_ && !session().received_close()) {
     std::span<const std::byte> rest = transport_->input();
     const std::size_t size = rest.size();
     const auto event = session().next(rest, receiving::pieces);
     transport_->consume(size - rest.size());
     if (event == websocket_session::event::message) continue;
-    if (event != websocket_session::event::wants_input || transport_->has_ended()) co_return;
+    if (event != websocket_session::event::wants_input || transport_->has_ended()) break;
     auto waiting = wait_for_input();
     co_await std::move(waiting);
   }
+  co_await output_ended_.wait();
 }
 
 // The bytes stay in the transport, from which the coroutine takes them in a turn of its own:
@@ -178,9 +181,10 @@ task<> websocket_relay::move_output() {
       end(code_of(error));
     }
     if (has_failed_) end(websocket_errc::ended);
-    if (is_closing_) co_return;
+    if (is_closing_) break;
     co_await must_send_.wait();
   }
+  output_ended_.set();
 }
 
 task<> websocket_relay::send_queue() {

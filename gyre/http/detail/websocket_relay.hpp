@@ -90,6 +90,8 @@ class websocket_relay final : public websocket_driver, input_receiver {
   auto_reset_event must_send_;
   auto_reset_event wake_;                 // ends the wait for input
   manual_reset_event may_receive_{true};  // reset while receiving is paused
+  manual_reset_event output_ended_;       // set when move_output() has ended
+  inplace_stop_source output_stop_;       // ends the output if the peer does not read it
   std::exception_ptr failure_;            // the exception of a handler, or of a stop
   bool is_waiting_ = false;               // whether wait_for_input() runs
   bool has_failed_ = false;               // whether nothing can be sent any more
