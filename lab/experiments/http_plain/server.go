@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -11,13 +10,6 @@ import (
 	"strconv"
 	"time"
 )
-
-type item struct {
-	ID    int      `json:"id"`
-	Name  string   `json:"name"`
-	Tags  []string `json:"tags"`
-	Ready bool     `json:"ready"`
-}
 
 var greeting = []byte("Hello, World!")
 
@@ -31,6 +23,23 @@ func read(request *http.Request) ([]byte, error) {
 	return body, err
 }
 
+// makeJSON makes the text of lab::http::make_json() in the same way.
+func makeJSON() []byte {
+	text := make([]byte, 0, 96)
+	text = append(text, `{"id":`...)
+	text = strconv.AppendInt(text, 4711, 10)
+	text = append(text, `,"name":"gyre","tags":[`...)
+	for _, tag := range []string{"epoll", "io_uring", "http"} {
+		if text[len(text)-1] != '[' {
+			text = append(text, ',')
+		}
+		text = append(text, '"')
+		text = append(text, tag...)
+		text = append(text, '"')
+	}
+	return append(text, `],"ready":true}`...)
+}
+
 func main() {
 	file, err := os.Open(os.Args[2])
 	if err != nil {
@@ -38,9 +47,8 @@ func main() {
 	}
 	site := http.NewServeMux()
 	site.HandleFunc("/json", func(answer http.ResponseWriter, request *http.Request) {
-		text, _ := json.Marshal(item{4711, "gyre", []string{"epoll", "io_uring", "http"}, true})
 		answer.Header().Set("Content-Type", "application/json")
-		answer.Write(text)
+		answer.Write(makeJSON())
 	})
 	site.HandleFunc("/file", func(answer http.ResponseWriter, request *http.Request) {
 		file, err := os.Open(file.Name())
