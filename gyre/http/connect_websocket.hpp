@@ -31,8 +31,8 @@ task<websocket> connect_websocket_of(const client& owner, std::string url,
 }  // namespace detail
 
 /// Opens a WebSocket on the loop that runs the coroutine. `url` has the scheme ws, wss, http or
-/// https. The handshake follows no redirect. These options of `connecting` apply: the proxy, TLS, the
-/// limits of the head, and the time limits of connecting, the handshake, sending and the first
+/// https. The handshake follows no redirect. These options of `connecting` apply: the proxy, TLS,
+/// the limits of the head, and the time limits of connecting, the handshake, sending and the first
 /// byte; `timeouts.total` limits the time until the socket is open. The settings of HTTP/2 apply
 /// if websocket_options::http2 is `always`.
 ///

@@ -9,7 +9,8 @@
 // its task is taken; the tail of a new segment starts at cell 0 instead of 1; the condition under
 // which a segment is installed lacks either half; a claim that does not fit leaves no end mark, or
 // every overrunning claim leaves one; a reused segment keeps its mark; the atomics under a large
-// callable are not constructed again; a segment is closed although no claim has gone beyond its end.
+// callable are not constructed again; a segment is closed although no claim has gone beyond its
+// end.
 #include <gyre/exec/inbox/fifo.hpp>
 
 #include <tests/model/inbox_scenario.hpp>

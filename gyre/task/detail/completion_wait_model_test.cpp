@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model tests of the wait for an operation that completes while it is started, or later, on another
-// thread: the coroutine is resumed exactly once, sees the outcome, and nothing of the wait is touched
-// afterwards.
+// thread: the coroutine is resumed exactly once, sees the outcome, and nothing of the wait is
+// touched afterwards.
 //
 // Each of these mutations, tried by hand, makes a test fail: wait_core::leave() lacks either half
 // of acq_rel; complete() posts always, or never.

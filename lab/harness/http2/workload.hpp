@@ -46,8 +46,9 @@ void describe_cell(cell_parameters& cell, arguments& options);
 void run_client(const cell_parameters& cell, const harness_options& harness, bool holds_streams,
                 report& result);
 
-/// The client's side of a run for a contender that is asked by HTTP/1.1: it has a connection for each stream that
-/// others have, with one request in flight, as clients of HTTP/1.1 do not pipeline.
+/// The client's side of a run for a contender that is asked by HTTP/1.1: it has a connection for
+/// each stream that others have, with one request in flight, as clients of HTTP/1.1 do not
+/// pipeline.
 void run_http1_client(const cell_parameters& cell, const harness_options& harness, report& result);
 
 /// A contender that serves the paths on `listener`, a non-blocking socket, on the calling thread,
