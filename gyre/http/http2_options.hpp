@@ -48,10 +48,10 @@ struct http2_options {
   /// closed.
   std::size_t session_memory = std::size_t{512} << 10;
   /// Bytes that all connections of the server may hold above their idle state (26 KiB each), apart
-  /// from single long responses; at least `session_memory`. Above a quarter of it, a connection may hold a part of its limits of
-  /// requests, heads, bodies and responses, an eighth of most. Above three quarters, no client may
-  /// send more of a body that is read as a whole. tcp_server_options::memory_limit counts the
-  /// bytes, too, and ends connections.
+  /// from single long responses; at least `session_memory`. Above a quarter of it, a connection may
+  /// hold a part of its limits of requests, heads, bodies and responses, an eighth of most. Above
+  /// three quarters, no client may send more of a body that is read as a whole.
+  /// tcp_server_options::memory_limit counts the bytes, too, and ends connections.
   std::size_t server_memory = std::size_t{64} << 20;
   /// Frames that carry nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, RST_STREAM of
   /// streams that have ended, and frames of unknown types. A client may send `frame_burst` at once,
