@@ -510,7 +510,8 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     }
   }
   if (abuse_ == http2_abuse::none) {
-    const std::size_t max_rest = frame_is_head_ ? max_part_of_head : input.size();
+    const bool is_limited = frame_is_head_ && max_work != unlimited_work;
+    const std::size_t max_rest = is_limited ? max_part_of_head : input.size();
     const std::size_t rest = std::min({rest_of_frame_, input.size() - size, max_rest});
     const std::span<const std::byte> piece = input.bytes().first(size + rest);
     if (dependency_bytes_ != 0) read_dependency(piece.subspan(size));
