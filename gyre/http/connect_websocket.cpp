@@ -447,11 +447,10 @@ task<websocket> make_websocket(task<opened_websocket> opening_socket) {
 
 task<> call_handlers(task<opened_websocket> opening_socket, websocket_handlers handlers) {
   opened_websocket opened = co_await std::move(opening_socket);
-  detail::websocket_relay socket(opened.loop, std::move(opened.transport),
-                                 detail::websocket_role::client, opened.options,
-                                 std::move(opened.agreement),
-                                 detail::websocket_callbacks(std::move(handlers)),
-                                 inplace_stop_token());
+  detail::websocket_relay socket(
+      opened.loop, std::move(opened.transport), detail::websocket_role::client, opened.options,
+      std::move(opened.agreement), detail::websocket_callbacks(std::move(handlers)),
+      inplace_stop_token());
   auto running = socket.run();
   co_await std::move(running);
 }

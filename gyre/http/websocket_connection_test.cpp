@@ -116,20 +116,20 @@ class HttpWebsocketConnection : public gyre::http::test::websocket_fixture,
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    , HttpWebsocketConnection,
-    testing::ValuesIn(gyre::http::detail::has_http2
-                          ? std::vector{transport::connection, transport::exchange,
-                                        transport::stream}
-                          : std::vector{transport::connection, transport::exchange}),
-    [](const auto& which) {
-      switch (which.param) {
-        case transport::connection: return "OnAConnection";
-        case transport::exchange: return "OnAnExchange";
-        case transport::stream: break;
-      }
-      return "OnAStream";
-    });
+INSTANTIATE_TEST_SUITE_P(, HttpWebsocketConnection,
+                         testing::ValuesIn(gyre::http::detail::has_http2
+                                               ? std::vector{transport::connection,
+                                                             transport::exchange, transport::stream}
+                                               : std::vector{transport::connection,
+                                                             transport::exchange}),
+                         [](const auto& which) {
+                           switch (which.param) {
+                             case transport::connection: return "OnAConnection";
+                             case transport::exchange: return "OnAnExchange";
+                             case transport::stream: break;
+                           }
+                           return "OnAStream";
+                         });
 
 websocket_handlers echo_handlers() {
   websocket_handlers handlers;
@@ -628,9 +628,8 @@ TEST_P(HttpWebsocketConnection, AHandlerMayDestroyTheServer) {
         destroy_if(destroyer::write_complete);
         socket.resume_reading();
       });
-      handlers.on_close([destroy_if](websocket_connection&, std::error_code) {
-        destroy_if(destroyer::close);
-      });
+      handlers.on_close(
+          [destroy_if](websocket_connection&, std::error_code) { destroy_if(destroyer::close); });
       return handlers;
     });
     const auto talk = [&]() -> task<> {
@@ -682,8 +681,7 @@ TEST_P(HttpWebsocketConnection, MayEndAtAnyMoment) {
       const auto limit = std::chrono::microseconds(random() % 5000);
       const websocket_options options{.timeouts = {.close = 10ms},
                                       .compression = {.enabled = i % 2 == 0}};
-      auto limited =
-          gyre::as_result(gyre::with_timeout(connect(make(), options), limit));
+      auto limited = gyre::as_result(gyre::with_timeout(connect(make(), options), limit));
       static_cast<void>(co_await std::move(limited));
     }
   };

@@ -91,8 +91,7 @@ task<> websocket_relay::move_input() {
   }
   if (!awaits_close_) co_return;
   const duration limit = session().settings().timeouts.close;
-  auto closing =
-      as_result(shielded(await_close(), limit.count() == 0 ? duration::max() : limit));
+  auto closing = as_result(shielded(await_close(), limit.count() == 0 ? duration::max() : limit));
   co_await std::move(closing);
   output_stop_.request_stop();
 }
