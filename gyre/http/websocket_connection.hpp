@@ -28,8 +28,8 @@ namespace gyre::http {
 class websocket_broadcast;
 
 /// An open WebSocket that calls websocket_handlers. Over HTTP/1.1, a server's handlers are called
-/// straight from the connection of TCP, of which the HTTP connection leaves nothing. A client's,
-/// and those of a stream of HTTP/2, are driven by two coroutines of the library.
+/// straight from the connection of TCP, of which the HTTP connection leaves nothing. Between a
+/// client, or a stream of HTTP/2, and its handlers, two coroutines of the library move the bytes.
 ///
 /// While more than 64 KiB, or half of websocket_limits::output, wait to be sent, it receives
 /// nothing, so that a peer that sends and does not read has to wait.
@@ -60,8 +60,7 @@ class websocket_connection {
   virtual bool send(websocket_message message) = 0;
   /// Sends a message that prepared_message has encoded, as send_text() does a text.
   virtual bool send(prepared_message message) = 0;
-  /// Returns the number of bytes that wait to be sent. A message of a client, or of HTTP/2, counts
-  /// 40 more than it has.
+  /// Returns the number of bytes that wait to be sent, those of the frames' headers included.
   [[nodiscard]] virtual std::size_t pending_output() const noexcept = 0;
 
   /// Sends also the messages of `broadcast` from now on, as websocket_broadcast::forward_to() does,
