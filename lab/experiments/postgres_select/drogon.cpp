@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// drogon: its client of a database with callbacks, which prepares statements, keeps many of them in
-// flight on a connection, and has threads of its own.
+// drogon: its fast client of a database with callbacks, on the thread of its application's loop. It
+// prepares statements and keeps many of them in flight on each connection, with an implicit
+// transaction for each.
 #include <lab/experiments/postgres_select/workload.hpp>
 
 #include <drogon/HttpAppFramework.h>
 #include <drogon/orm/DbClient.h>
+#include <trantor/net/EventLoop.h>
+#include <trantor/utils/Logger.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <latch>
 #include <memory>
 #include <span>
 
@@ -20,16 +22,45 @@ using lab::postgres::server_address;
 class drogon_client {
  public:
   static void serve(const server_address& server, std::span<caller> callers) {
-    drogon_client self(server, callers.size());
-    for (caller& each : callers) self.ask(each);
-    self.running_.wait();
-    self.client_->closeAll();
+    drogon::HttpAppFramework& app = drogon::app();
+    app.setLogLevel(trantor::Logger::kFatal)
+        .disableSigtermHandling()
+        .setUploadPath(GYRE_LAB_DROGON_FOLDER)
+        .setThreadNum(1)
+        .addDbClient(settings(server));
+    drogon_client self(callers);
+    app.registerBeginningAdvice([&] { app.getIOLoop(0)->queueInLoop([&self] { self.begin(); }); });
+    app.run();
   }
 
  private:
-  drogon_client(const server_address& server, std::size_t callers)
-      : running_(static_cast<std::ptrdiff_t>(callers)),
-        client_(drogon::orm::DbClient::newPgClient(server.as_libpq(), server.connections)) {}
+  explicit drogon_client(std::span<caller> callers) : callers_(callers), running_(callers.size()) {}
+
+  static drogon::orm::PostgresConfig settings(const server_address& server) {
+    return {.host = server.host,
+            .port = 5432,
+            .databaseName = server.database,
+            .username = server.user,
+            .password = "",
+            .connectionNumber = server.connections,
+            .name = "default",
+            .isFast = true,
+            .characterSet = "",
+            .timeout = -1,
+            .autoBatch = false,
+            .connectOptions = {}};
+  }
+
+  // Asks once all connections are ready.
+  void begin() {
+    constexpr double moment_seconds = 0.001;
+    if (!drogon::app().areAllDbClientsAvailable()) {
+      drogon::app().getIOLoop(0)->runAfter(moment_seconds, [this] { begin(); });
+      return;
+    }
+    client_ = drogon::app().getFastDbClient();
+    for (caller& each : callers_) ask(each);
+  }
 
   void ask(caller& self) {
     const auto id = static_cast<std::int32_t>(self.ask());
@@ -45,7 +76,7 @@ class drogon_client {
 
   void proceed(caller& self, bool asks_again) {
     if (asks_again) return ask(self);
-    running_.count_down();
+    if (--running_ == 0) drogon::app().quit();
   }
 
   static bool take(const drogon::orm::Result& rows, caller& self) {
@@ -54,7 +85,8 @@ class drogon_client {
     return self.take(rows[0][0].as<std::uint32_t>(), {name.c_str(), name.length()});
   }
 
-  std::latch running_;
+  std::span<caller> callers_;
+  std::size_t running_;
   std::shared_ptr<drogon::orm::DbClient> client_;
 };
 
