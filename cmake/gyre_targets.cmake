@@ -49,9 +49,6 @@ function(gyre_add_room name)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
     gyre_allow_unity(${target})
     target_compile_options(${target} PRIVATE -Wno-shadow)  # one source's names may shadow another's
-    # GCC inlines less in files above a size: here eight times its default, for eight sources.
-    target_compile_options(${target} PRIVATE
-      "$<$<CXX_COMPILER_ID:GNU>:--param=large-unit-insns=80000>")
   endif()
   if(PROJECT_IS_TOP_LEVEL)
     gyre_check_headers_alone(${target} "${arg_HEADERS}" "${arg_SOURCES}")

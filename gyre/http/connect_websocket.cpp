@@ -76,8 +76,10 @@ class client_transport : public detail::websocket_transport {
     if (bytes) {
       keep(*bytes);
       has_ended_ = bytes->empty();
-    } else if (!interruption_->stop_requested() || !gyre::detail::is_cancelled(bytes.error())) {
+    } else if (!gyre::detail::is_cancelled(bytes.error())) {
       error_ = bytes.error();
+    } else if (!interruption_->stop_requested()) {
+      co_await gyre::detail::fail_with(bytes.error());  // the task is stopped, not the transport
     }
   }
 

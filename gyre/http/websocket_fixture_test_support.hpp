@@ -7,7 +7,10 @@
 #include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/websocket.hpp>
+#include <gyre/http/websocket_error.hpp>
+#include <gyre/task/as_result.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/with_timeout.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,6 +23,19 @@
 #include <utility>
 
 namespace gyre::http::test {
+
+/// Gives up a receive of a client whose server echoes, and receives again.
+inline task<> receive_after_a_time_limit(websocket& socket) {
+  auto limited = as_result(with_timeout(socket.receive(), std::chrono::milliseconds(1)));
+  const auto none = co_await std::move(limited);
+  EXPECT_FALSE(none);
+  EXPECT_TRUE(socket.is_open());
+  co_await socket.send_text("hello");
+  const auto message = co_await socket.receive();
+  EXPECT_TRUE(message && message->text() == "hello");
+  co_await socket.close();
+  EXPECT_EQ(socket.close_status(), close_code::normal);
+}
 
 class websocket_fixture : public testing::Test {
  protected:

@@ -127,6 +127,19 @@ TEST_F(HttpWebsocketOverHttp2, SharesTheConnectionOfRequests) {
   EXPECT_EQ(errors, 0);
 }
 
+TEST_F(HttpWebsocketOverHttp2, AClientReceivesAfterATimeLimit) {
+  serve_echo();
+  const auto talk = [this]() -> task<> {
+    client shared(loop, knowing_http2());
+    auto connecting = connect_websocket(shared, url(), always_http2());
+    websocket socket = co_await std::move(connecting);
+    auto receiving = gyre::http::test::receive_after_a_time_limit(socket);
+    co_await std::move(receiving);
+  };
+  run(talk());
+  EXPECT_EQ(errors, 0);
+}
+
 TEST_F(HttpWebsocketOverHttp2, AgreesOnCompressionAndASubprotocol) {
   websocket_options serving;
   serving.compression.enabled = true;

@@ -459,6 +459,18 @@ TEST_F(HttpWebsocket, SendsAPreparedMessageFromAClient) {
   EXPECT_THROW(websocket_broadcast({.compression = {.window_bits = 7}}), std::invalid_argument);
 }
 
+TEST_F(HttpWebsocket, AClientReceivesAfterATimeLimit) {
+  serve(echo);
+  const auto talk = [this]() -> task<> {
+    auto connecting = connect_websocket(url());
+    websocket socket = co_await std::move(connecting);
+    auto receiving = gyre::http::test::receive_after_a_time_limit(socket);
+    co_await std::move(receiving);
+  };
+  run(talk());
+  EXPECT_EQ(errors, 0);
+}
+
 // --- Stops at any moment ---
 
 TEST_F(HttpWebsocket, MayBeStoppedAtAnyMoment) {
