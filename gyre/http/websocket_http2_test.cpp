@@ -131,7 +131,8 @@ TEST_F(HttpWebsocketOverHttp2, AClientReceivesAfterATimeLimit) {
   serve_echo();
   const auto talk = [this]() -> task<> {
     client shared(loop, knowing_http2());
-    auto connecting = connect_websocket(shared, url(), always_http2());
+    const websocket_options options = always_http2();
+    auto connecting = connect_websocket(shared, url(), options);
     websocket socket = co_await std::move(connecting);
     auto receiving = gyre::http::test::receive_after_a_time_limit(socket);
     co_await std::move(receiving);

@@ -57,6 +57,13 @@ endpoint nobody() {
   return bound.local_endpoint();
 }
 
+// An address of this host that the tests of other processes do not use, so that its ports are free.
+ip_address own_address(std::uint8_t number) {
+  const auto process = static_cast<unsigned>(::getpid());
+  return ip_address::v4(127, static_cast<std::uint8_t>(1 + process / 250 % 250),
+                        static_cast<std::uint8_t>(1 + process % 250), number);
+}
+
 class TcpClient : public testing::Test {
  protected:
   void SetUp() override {
@@ -497,7 +504,7 @@ class silent_listener {
 };
 
 TEST_F(TcpClientOfAHost, TriesTheNextAddressBesideASilentOne) {
-  const endpoint silent(ip_address::v4(127, 0, 0, 2), server->local_endpoint().port());
+  const endpoint silent(own_address(2), server->local_endpoint().port());
   const silent_listener listener(silent);
   name_server["host.test"] = {.addresses = {silent.address(), v4}};
   make({.connect_timeout = 1h, .attempt_delay = 1ms});
@@ -510,8 +517,8 @@ TEST_F(TcpClientOfAHost, TriesTheNextAddressBesideASilentOne) {
 
 TEST_F(TcpClientOfAHost, GivesUpOnceAllAddressesAreSilent) {
   const std::uint16_t port = server->local_endpoint().port();
-  const endpoint one(ip_address::v4(127, 0, 0, 2), port);
-  const endpoint other(ip_address::v4(127, 0, 0, 3), port);
+  const endpoint one(own_address(2), port);
+  const endpoint other(own_address(3), port);
   const silent_listener at_one(one);
   const silent_listener at_other(other);
   name_server["host.test"] = {.addresses = {one.address(), other.address()}};
@@ -549,9 +556,9 @@ class greeted_transport final : public gyre::net::transport {
 
 TEST_F(TcpClientOfAHost, TriesNoOtherAddressUnlessAHandshakeFails) {
   tcp_server mute(loop);
-  mute.listen({ip_address::v4(127, 0, 0, 2), server->local_endpoint().port()});
+  mute.listen({own_address(2), server->local_endpoint().port()});
   mute.start();
-  name_server["host.test"] = {.addresses = {ip_address::v4(127, 0, 0, 2), v4}};
+  name_server["host.test"] = {.addresses = {own_address(2), v4}};
   make({.connect_timeout = 1h,
         .attempt_delay = 1ms,
         .transport = std::make_shared<greeted_transport>()});
@@ -571,13 +578,13 @@ TEST_F(TcpClientOfAHost, TriesNoOtherAddressUnlessAHandshakeFails) {
 // Nothing may be left that the loop would have to end.
 TEST(TcpClientAtItsEnd, LeavesNothingBehindWithItsLoop) {
   const std::string hosts = testing::TempDir() + "gyre-hosts-end-" + std::to_string(::getpid());
-  std::ofstream(hosts) << "127.0.0.2 served.test\n127.0.0.1 served.test\n";
+  std::ofstream(hosts) << own_address(2).to_string() << " served.test\n127.0.0.1 served.test\n";
   for (int turns = 0; turns < 12; ++turns) {
     std::optional<gyre::loop> loop(std::in_place);
     std::optional<tcp_server> server(std::in_place, *loop);
     server->listen(any_port());
     server->start();
-    const endpoint silent(ip_address::v4(127, 0, 0, 2), server->local_endpoint().port());
+    const endpoint silent(own_address(2), server->local_endpoint().port());
     const silent_listener listener(silent);
     std::optional<gyre::net::resolver> names(
         std::in_place, *loop,
