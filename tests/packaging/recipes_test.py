@@ -171,5 +171,18 @@ class Vcpkg(unittest.TestCase):
         self.assertIn("feature 'a' needs itself", check_manifest.check(manifest))
 
 
+class Image(unittest.TestCase):
+    def test_its_files_are_not_ignored(self):
+        kept = [line[1:] for line in read(".dockerignore").splitlines() if line.startswith("!")]
+        copied = [
+            source
+            for line in read("Dockerfile").splitlines()
+            if line.startswith("COPY ") and "--from=" not in line
+            for source in line.split()[1:-1]
+        ]
+        self.assertIn("gyre", copied)
+        self.assertEqual([each for each in copied if each not in kept], [])
+
+
 if __name__ == "__main__":
     unittest.main()
