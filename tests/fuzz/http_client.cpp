@@ -223,7 +223,7 @@ gyre::task<> ask(gyre::http::client& client, setup how, outcome& result) {
     require(how.streamed || body.size() <= most_body);
     require(!how.is_head || body.empty());
     result.status = static_cast<unsigned>(answer.status());
-    require(result.status >= 200 && result.status < 600);
+    require(result.status >= 200 && result.status < 1000);  // see gyre::http::status
     result.text = answer.url().to_string() + "\n";
     note(result.text, answer.fields());
     result.text += body;
