@@ -219,7 +219,7 @@ client_request make_request(std::string_view text, const websocket_options& opti
   return request;
 }
 
-// A socket after its handshake.
+// An opened socket is a transport after its handshake, with what both sides have agreed on.
 struct opened_websocket {
   event_loop& loop;
   std::unique_ptr<detail::websocket_transport> transport;

@@ -93,15 +93,19 @@ class HttpWebsocketServer : public gyre::http::test::server_fixture {
     return receive(client, size);
   }
   std::string all_of(peer& client) { return receive(client, std::string::npos); }
+  // Expects that the server sends nothing for a time.
+  void expect_silence(peer& client, std::chrono::seconds time) {
+    virtual_time.settle();
+    virtual_time.advance(time);
+    virtual_time.settle();
+    client.receive();
+    EXPECT_EQ(client.text, "");
+  }
   // Expects a ping after each silent half minute, and the end of the connection when the fourth one
   // gets no Pong.
   void answer_three_pings_then_none(peer& client) {
     for (int i = 0; i < 3; ++i) {
-      virtual_time.settle();
-      virtual_time.advance(29s);
-      virtual_time.settle();
-      client.receive();
-      EXPECT_EQ(client.text, "");
+      expect_silence(client, 29s);
       virtual_time.advance(2s);
       EXPECT_EQ(receive(client, 2), frame(fin | 9, "", false));
       client.send(frame(fin | 10, ""));
@@ -687,11 +691,7 @@ TEST_F(HttpWebsocketHandlers, LimitTheTimeOfAMessage) {
   serve_handlers(false);
   peer client = open();
   client.send(frame(1, "a part"));
-  virtual_time.settle();
-  virtual_time.advance(59s);
-  virtual_time.settle();
-  client.receive();
-  EXPECT_EQ(client.text, "");
+  expect_silence(client, 59s);
   virtual_time.advance(2s);
   EXPECT_THAT(all_of(client), HasSubstr(close_payload(1008, "the message took too long")));
   EXPECT_EQ(reasons, (std::vector<std::error_code>{websocket_errc::message_timeout}));

@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/spare_buffers.hpp>
 #include <gyre/http/websocket_error.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
@@ -14,20 +15,6 @@
 #include <utility>
 
 namespace gyre::http::detail {
-namespace {
-
-// Returns the error of a transport.
-std::error_code code_of(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code();
-  } catch (...) {
-    return std::make_error_code(std::errc::not_enough_memory);  // no other failure is possible
-  }
-}
-
-}  // namespace
 
 // A wait for input, which the end of the socket may end.
 class websocket_relay::wait_scope {
@@ -87,7 +74,7 @@ task<> websocket_relay::move_input() {
     go_away_now();
     if (!failure_) failure_ = error;
   } else if (error) {
-    end(code_of(error));
+    end(net::detail::code_of(error));
   }
   if (!awaits_close_) co_return;
   const duration limit = session().settings().timeouts.close;
@@ -177,7 +164,7 @@ task<> websocket_relay::move_output() {
     }
     if (error) {
       abort();
-      end(code_of(error));
+      end(net::detail::code_of(error));
     }
     if (has_failed_) end(websocket_errc::ended);
     if (is_closing_) break;

@@ -51,7 +51,7 @@ class drogon_client {
             .connectOptions = {}};
   }
 
-  // Asks once all connections are ready.
+  // Sends the first queries once all connections are ready.
   void begin() {
     constexpr double moment_seconds = 0.001;
     if (!drogon::app().areAllDbClientsAvailable()) {
