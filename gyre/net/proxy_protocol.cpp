@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace gyre::net {
@@ -89,9 +90,11 @@ endpoint ip_endpoint(std::string_view address, std::string_view port) {
 
 std::optional<endpoint> unix_endpoint(std::string_view path) {
   if (path.front() != '\0') {
-    path = path.substr(0, path.find('\0'));
-    if (path.size() >= path_size) return std::nullopt;
-    return endpoint::unix_path(path);
+    try {
+      return endpoint::unix_path(path.substr(0, path.find('\0')));
+    } catch (const std::system_error&) {  // too long
+      return std::nullopt;
+    }
   }
   path.remove_prefix(1);
   const std::size_t last = path.find_last_not_of('\0');

@@ -167,6 +167,15 @@ TEST(ProxyHeader, MalformedVersion2IsRefused) {
       << "before all of it has come";
 }
 
+// endpoint::unix_path() puts "./" before a path that begins with '@'.
+TEST(ProxyHeader, PathThatAnAddressCannotHoldIsRefused) {
+  for (const std::size_t size : {105u, 106u, 107u}) {
+    std::string paths(216, '\0');
+    paths.replace(0, size, '@' + std::string(size - 1, 'x'));
+    EXPECT_EQ(is_nonsense(binary("\x21\x31", paths)), size > 105) << size;
+  }
+}
+
 TEST(ProxyHeader, PartOfOneNeedsMore) {
   for (const std::string& whole : {std::string(line), binary("\x21\x11", addresses)}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -369,6 +378,14 @@ TEST_F(ProxiedServer, ClosesWhatBeginsWithoutAHeader) {
   EXPECT_EQ(server_->metrics().connections, 0u) << "its place is free for the next";
   EXPECT_TRUE(peers_.empty());
   EXPECT_EQ(answer_to({binary("\x21\x11", addresses) + "x"}, 1), "x");
+}
+
+TEST_F(ProxiedServer, ClosesAfterAHeaderWithAPathOfNoAddress) {
+  serve({.trusted = everybody});
+  std::string paths(216, '\0');
+  paths.replace(0, 107, '@' + std::string(106, 'x'));
+  EXPECT_EQ(answer_to({binary("\x21\x31", paths) + "hello"}, 5), "");
+  EXPECT_EQ(answer_to({std::string(line) + "hello"}, 5), "hello") << "the server lives";
 }
 
 TEST_F(ProxiedServer, DoesNotWaitForAHeaderForEver) {
