@@ -3,6 +3,7 @@
 // counted.
 #include <gyre/http/accept_websocket.hpp>
 #include <gyre/http/connect_websocket.hpp>
+#include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/server.hpp>
 
 #include <gyre/exec/loop.hpp>
@@ -12,9 +13,13 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace http_websocket_allocation_test {
 namespace {
@@ -79,6 +84,40 @@ TEST_F(HttpWebsocketAllocation, NoneForAMessage) {
 TEST_F(HttpWebsocketAllocation, NoneForACompressedMessage) {
   EXPECT_EQ(allocations_for(100, true), 0u);
   EXPECT_EQ(allocations_for(3000, true), 0u);
+}
+
+TEST(HttpWebsocketMemoryOfCompression, IsSharedBySocketsWithoutContexts) {
+  using gyre::http::detail::receiving;
+  using gyre::http::detail::websocket_role;
+  using gyre::http::detail::websocket_session;
+  const gyre::http::detail::deflate_agreement agreement{.keeps_context = false,
+                                                        .keeps_peer_context = false};
+  constexpr std::int64_t count = 200;
+  std::vector<std::unique_ptr<websocket_session>> sessions;
+  const std::string text(1000, 'x');
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i <= count; ++i) {
+    for (const auto role : {websocket_role::server, websocket_role::client}) {
+      sessions.push_back(std::make_unique<websocket_session>(
+          role, gyre::http::detail::settings_pointer::share({}),
+          gyre::http::websocket_compression{.min_size = 0},
+          gyre::http::detail::websocket_agreement{.deflate = agreement}));
+    }
+    gyre::io::buffer output;
+    auto rest = std::as_bytes(std::span(text));
+    websocket_session& sender = *sessions[sessions.size() - 2];
+    sender.begin_message(gyre::http::websocket_kind::text, text.size());
+    while (!sender.append_data(rest, output)) {
+    }
+    auto input = output.bytes();
+    ASSERT_LT(input.size(), text.size());
+    ASSERT_EQ(sessions.back()->next(input, receiving::messages), websocket_session::event::message);
+    ASSERT_EQ(sessions.back()->data().text(), text);
+    ASSERT_EQ(sessions.back()->next(input, receiving::messages),
+              websocket_session::event::wants_input);
+    if (i == 0) before = gyre::testing::bytes_in_use();
+  }
+  EXPECT_LT((gyre::testing::bytes_in_use() - before) / count, 2048);
 }
 
 }  // namespace

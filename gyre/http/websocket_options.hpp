@@ -55,8 +55,8 @@ struct websocket_timeouts {
 ///
 /// A socket whose context is kept from message to message compresses small messages better, but
 /// holds memory while it is open: 8 * 2^window_bits bytes to compress, and 2^peer_window_bits bytes
-/// and 8 KiB to unpack, each from its first compressed message on. Without the context, this memory
-/// is released when the socket is idle.
+/// and 8 KiB to unpack, each from its first compressed message on. Sockets without the context
+/// share this memory: only those within a message hold some.
 struct websocket_compression {
   /// Whether to compress if the peer can. By default clients offer it, and servers decline.
   std::optional<bool> enabled = {};

@@ -33,7 +33,7 @@ struct message_deflater::state {
 };
 
 message_deflater::message_deflater(int level, unsigned window_bits)
-    : state_(std::make_unique<state>()) {
+    : level_(level), window_bits_(window_bits), state_(std::make_unique<state>()) {
   state_->stream.zalloc = allocate_for_zlib;
   state_->stream.zfree = release_for_zlib;
   // zlib compresses no raw data with a window of 256 bytes. With one of 512 it refers back at most
@@ -90,7 +90,8 @@ struct message_inflater::state {
   z_stream stream = {};
 };
 
-message_inflater::message_inflater(unsigned window_bits) : state_(std::make_unique<state>()) {
+message_inflater::message_inflater(unsigned window_bits)
+    : window_bits_(window_bits), state_(std::make_unique<state>()) {
   state_->stream.zalloc = allocate_for_zlib;
   state_->stream.zfree = release_for_zlib;
   if (inflateInit2(&state_->stream, -static_cast<int>(window_bits)) != Z_OK) {

@@ -27,12 +27,16 @@ class message_deflater {
   bool step(std::span<const std::byte>& input, io::buffer& output, std::size_t room);
   /// Forgets earlier messages.
   void reset() noexcept;
+  int level() const noexcept { return level_; }
+  unsigned window_bits() const noexcept { return window_bits_; }
 
  private:
   struct state;
   // The end of each message, which is not sent: 00 00 FF FF.
   static constexpr std::size_t tail_size = 4;
 
+  const int level_;
+  const unsigned window_bits_;
   std::unique_ptr<state> state_;
   std::array<std::byte, tail_size> held_{};  // the last bytes so far, which may belong to the tail
   std::size_t held_size_ = 0;
@@ -66,10 +70,12 @@ class message_inflater {
   bool is_at_end() const noexcept;
   /// Forgets earlier messages.
   void reset() noexcept;
+  unsigned window_bits() const noexcept { return window_bits_; }
 
  private:
   struct state;
 
+  const unsigned window_bits_;
   std::unique_ptr<state> state_;
   std::array<std::byte, 1024> input_;
 };

@@ -225,7 +225,6 @@ task<> websocket_core::on_interruption() {
   } else if (clock_.awaits_pong()) {
     fail(websocket_errc::silent_peer);
   } else {
-    session_.release_memory();
     session_.send_ping();
     clock_.note_ping(loop_.now());
   }

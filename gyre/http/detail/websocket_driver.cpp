@@ -316,7 +316,6 @@ void websocket_driver::act_at_deadline() {
     return end(websocket_errc::message_timeout);
   }
   if (clock_.awaits_pong()) return end(websocket_errc::silent_peer);
-  session_.release_memory();
   session_.send_ping();
   clock_.note_ping(loop().now());
 }

@@ -49,27 +49,26 @@ struct websocket_header {
   bool has_valid_length = true;
 
   /// Reads a whole header of size_of() bytes.
-  static websocket_header read(const std::byte* bytes) noexcept {
-    websocket_header header;
+  void read(const std::byte* bytes) noexcept {
     const auto first = std::to_integer<unsigned>(bytes[0]);
     const auto second = std::to_integer<unsigned>(bytes[1]);
-    header.is_final = (first & 0x80U) != 0;
-    header.reserved = static_cast<std::uint8_t>(first >> 4 & 7U);
-    header.opcode = static_cast<websocket_opcode>(first & 15U);
-    header.is_masked = (second & 0x80U) != 0;
-    header.length = second & 0x7fU;
+    is_final = (first & 0x80U) != 0;
+    reserved = static_cast<std::uint8_t>(first >> 4 & 7U);
+    opcode = static_cast<websocket_opcode>(first & 15U);
+    is_masked = (second & 0x80U) != 0;
+    length = second & 0x7fU;
+    has_valid_length = true;
     bytes += 2;
-    if (header.length == 126) {
-      header.length = load_be<std::uint16_t>(bytes);
-      header.has_valid_length = header.length >= 126;
+    if (length == 126) {
+      length = load_be<std::uint16_t>(bytes);
+      has_valid_length = length >= 126;
       bytes += 2;
-    } else if (header.length == 127) {
-      header.length = load_be<std::uint64_t>(bytes);
-      header.has_valid_length = header.length > 0xffff && header.length >> 63 == 0;
+    } else if (length == 127) {
+      length = load_be<std::uint64_t>(bytes);
+      has_valid_length = length > 0xffff && length >> 63 == 0;
       bytes += 8;
     }
-    if (header.is_masked) std::memcpy(header.mask.data(), bytes, header.mask.size());
-    return header;
+    if (is_masked) std::memcpy(mask.data(), bytes, mask.size());
   }
 
   /// Writes the header, and returns its size.

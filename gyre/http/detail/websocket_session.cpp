@@ -51,38 +51,43 @@ void check_close(close_code code, std::string_view reason) {
   }
 }
 
-// The spare `incoming` objects of the thread. A socket takes one only while it needs it: most
+// Objects of the thread that no socket needs now. A socket takes one only while it needs it: most
 // sockets are idle, and most messages arrive whole.
-class websocket_session::spare_incoming {
+template <class T>
+class websocket_session::spare {
  public:
-  static std::unique_ptr<incoming> take() {
-    spare_list& spares = of_thread();
-    if (spares.count == 0) return std::make_unique<incoming>();
-    return std::move(spares.objects[--spares.count]);
+  // Returns a spare object for which `fits` returns true, or null.
+  template <class Fits>
+  static std::unique_ptr<T> take(Fits fits) noexcept {
+    list& spares = of_thread();
+    for (std::size_t i = spares.count; i > 0; --i) {
+      std::unique_ptr<T>& object = spares.objects[i - 1];
+      if (!fits(*object)) continue;
+      std::swap(object, spares.objects[--spares.count]);
+      return std::move(spares.objects[spares.count]);
+    }
+    return nullptr;
   }
-  // Empties `used`, and keeps it for the next socket unless the list is full.
-  static void keep(std::unique_ptr<incoming> used) noexcept {
-    if (used == nullptr) return;
-    used->message.clear();
-    used->checked = 0;
-    used->header_size = 0;
-    used->state = state::header;
-    used->has_message = used->is_delivered = false;
-    spare_list& spares = of_thread();
-    if (spares.count == spares.objects.size() || used->message.capacity() > max_spare_size) return;
-    spares.objects[spares.count++] = std::move(used);
+  // Keeps an object for the next socket. The oldest makes room for it.
+  static void keep(std::unique_ptr<T> object) noexcept {
+    list& spares = of_thread();
+    if (spares.count == spares.objects.size()) {
+      std::ranges::rotate(spares.objects, spares.objects.begin() + 1);
+      --spares.count;
+    }
+    spares.objects[spares.count++] = std::move(object);
   }
 
  private:
   // For a message that a program still reads, and for the next one.
-  struct spare_list {
-    std::array<std::unique_ptr<incoming>, 2> objects;
+  struct list {
+    std::array<std::unique_ptr<T>, 2> objects;
     std::size_t count = 0;
   };
 
   // Not inlined into a coroutine, which may continue on another thread.
-  [[gnu::noinline]] static spare_list& of_thread() noexcept {
-    static thread_local spare_list spares;
+  [[gnu::noinline]] static list& of_thread() noexcept {
+    static thread_local list spares;
     return spares;
   }
 };
@@ -113,7 +118,17 @@ websocket_session::control_frames& websocket_session::control() {
 
 // Drops what has come of a frame or a message, and leaves the memory to the other sockets of the
 // thread.
-void websocket_session::drop_message() noexcept { spare_incoming::keep(std::move(incoming_)); }
+void websocket_session::drop_message() noexcept {
+  if (incoming_ == nullptr) return;
+  std::unique_ptr<incoming> used = std::move(incoming_);
+  if (used->message.capacity() > max_spare_size) return;
+  used->message.clear();
+  used->checked = 0;
+  used->header_size = 0;
+  used->state = state::header;
+  used->has_message = used->is_delivered = false;
+  spare<incoming>::keep(std::move(used));
+}
 
 // Frees the memory of control frames if none comes or waits to be sent.
 void websocket_session::trim_control() noexcept {
@@ -132,7 +147,8 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
   }
   if (incoming_ == nullptr) {
     if (input.empty()) return event::wants_input;
-    incoming_ = spare_incoming::take();
+    incoming_ = spare<incoming>::take([](const incoming&) { return true; });
+    if (incoming_ == nullptr) incoming_ = std::make_unique<incoming>();
   } else if (std::exchange(incoming_->is_delivered, false)) {
     incoming_->message.clear();
     incoming_->checked = 0;
@@ -143,12 +159,13 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
   }
   for (;;) {
     if (incoming_->state == state::header) {
-      if (!take_header(input)) break;
-      if (const websocket_errc fault = check_header(mode); fault != websocket_errc{}) {
+      websocket_header header;
+      if (!take_header(input, header)) break;
+      if (const websocket_errc fault = check_header(header, mode); fault != websocket_errc{}) {
         return fail(fault);
       }
-      if (take_whole_message(input)) return deliver(true);
-      begin_frame();
+      if (take_whole_message(header, input)) return deliver(true);
+      begin_frame(header);
     }
     const auto result =
         is_control(incoming_->header.opcode) ? take_control(input) : take_data(input, mode);
@@ -178,59 +195,63 @@ websocket_session::event websocket_session::fail(websocket_errc reason) {
   return event::failed;
 }
 
-// Reads a header into incoming_->header. Returns false if bytes of it are missing.
-bool websocket_session::take_header(std::span<const std::byte>& input) {
+// Reads the next header. Returns false if bytes of it are missing.
+inline bool websocket_session::take_header(std::span<const std::byte>& input,
+                                           websocket_header& header) {
   constexpr std::size_t fixed_size = 2;
-  std::size_t size = fixed_size;
   if (incoming_->header_size == 0 && input.size() >= fixed_size) {
-    size = websocket_header::size_of(input[0], input[1]);
+    const std::size_t size = websocket_header::size_of(input[0], input[1]);
     if (input.size() >= size) [[likely]] {
-      incoming_->header = websocket_header::read(input.data());
+      header.read(input.data());
       input = input.subspan(size);
       return true;
     }
   }
+  return collect_header(input, header);
+}
+
+// Keeps the bytes of a header that comes in parts.
+bool websocket_session::collect_header(std::span<const std::byte>& input,
+                                       websocket_header& header) {
+  auto& bytes = incoming_->header_bytes;
+  std::uint8_t& size = incoming_->header_size;
   while (!input.empty()) {
-    incoming_->header_bytes[incoming_->header_size++] = input.front();
+    bytes[size++] = input.front();
     input = input.subspan(1);
-    if (incoming_->header_size < fixed_size) continue;
-    if (incoming_->header_size <
-        websocket_header::size_of(incoming_->header_bytes[0], incoming_->header_bytes[1]))
-      continue;
-    incoming_->header = websocket_header::read(incoming_->header_bytes.data());
-    incoming_->header_size = 0;
+    if (size < 2 || size < websocket_header::size_of(bytes[0], bytes[1])) continue;
+    size = 0;
+    header.read(bytes.data());
     return true;
   }
   return false;
 }
 
-websocket_errc websocket_session::check_header(receiving mode) const noexcept {
-  const websocket_opcode opcode = incoming_->header.opcode;
+inline websocket_errc websocket_session::check_header(const websocket_header& header,
+                                                      receiving mode) const noexcept {
+  const websocket_opcode opcode = header.opcode;
   const bool begins_message =
       opcode == websocket_opcode::text || opcode == websocket_opcode::binary;
   const bool may_be_packed = packing() != nullptr && begins_message;
-  if ((incoming_->header.reserved & ~(may_be_packed ? rsv1 : 0)) != 0 || !is_known(opcode) ||
-      incoming_->header.is_masked != (role_ == websocket_role::server) ||
-      !incoming_->header.has_valid_length) {
+  if ((header.reserved & ~(may_be_packed ? rsv1 : 0)) != 0 || !is_known(opcode) ||
+      header.is_masked != (role_ == websocket_role::server) || !header.has_valid_length) {
     return websocket_errc::bad_frame;
   }
   if (is_control(opcode)) {
-    const bool is_valid =
-        incoming_->header.is_final && incoming_->header.length <= websocket_header::max_control;
+    const bool is_valid = header.is_final && header.length <= websocket_header::max_control;
     return is_valid ? websocket_errc{} : websocket_errc::bad_frame;
   }
   if (begins_message == incoming_->has_message) return websocket_errc::bad_frame;
-  if (incoming_->header.length > settings_->limits.frame) return websocket_errc::too_large;
-  const bool is_packed = begins_message ? incoming_->header.reserved != 0 : incoming_->is_packed;
+  if (header.length > settings_->limits.frame) return websocket_errc::too_large;
+  const bool is_packed = begins_message ? header.reserved != 0 : incoming_->is_packed;
   const bool is_too_large = mode == receiving::messages && !is_packed &&
                             (incoming_->message.size() > max_message() ||
-                             incoming_->header.length > max_message() - incoming_->message.size());
+                             header.length > max_message() - incoming_->message.size());
   return is_too_large ? websocket_errc::too_large : websocket_errc{};
 }
 
 // Takes a message in one frame that has come whole, as most do. Takes nothing of another one.
-bool websocket_session::take_whole_message(std::span<const std::byte>& input) {
-  const websocket_header& header = incoming_->header;
+inline bool websocket_session::take_whole_message(const websocket_header& header,
+                                                  std::span<const std::byte>& input) {
   const bool is_text = header.opcode == websocket_opcode::text;
   const bool is_message = is_text || header.opcode == websocket_opcode::binary;
   if (!is_message || !header.is_final || header.reserved != 0 || header.length > input.size() ||
@@ -247,20 +268,24 @@ bool websocket_session::take_whole_message(std::span<const std::byte>& input) {
   return true;
 }
 
-void websocket_session::begin_frame() {
+void websocket_session::begin_frame(const websocket_header& header) {
+  incoming_->header = header;
   incoming_->position = 0;
   incoming_->state = state::payload;
-  if (is_control(incoming_->header.opcode) ||
-      incoming_->header.opcode == websocket_opcode::continuation)
-    return;
+  if (is_control(header.opcode) || header.opcode == websocket_opcode::continuation) return;
   incoming_->has_message = true;
   incoming_->has_end = false;
-  incoming_->kind = incoming_->header.opcode == websocket_opcode::text ? websocket_kind::text
-                                                                       : websocket_kind::binary;
-  incoming_->is_packed = incoming_->header.reserved != 0;
+  incoming_->kind =
+      header.opcode == websocket_opcode::text ? websocket_kind::text : websocket_kind::binary;
+  incoming_->is_packed = header.reserved != 0;
   incoming_->text.reset();
   if (incoming_->is_packed && packing()->inflater == nullptr) {
-    packing()->inflater = std::make_unique<message_inflater>(packing()->agreement.peer_window_bits);
+    const unsigned window_bits = packing()->agreement.peer_window_bits;
+    packing()->inflater = spare<message_inflater>::take(
+        [&](const message_inflater& object) { return object.window_bits() == window_bits; });
+    if (packing()->inflater == nullptr) {
+      packing()->inflater = std::make_unique<message_inflater>(window_bits);
+    }
   }
 }
 
@@ -326,7 +351,10 @@ std::optional<websocket_session::event> websocket_session::take_packed(
       }
       if (incoming_->header.is_final && !inflater.is_at_end())
         return fail(websocket_errc::bad_compression);
-      if (incoming_->header.is_final && !packing()->agreement.keeps_peer_context) inflater.reset();
+      if (incoming_->header.is_final && !packing()->agreement.keeps_peer_context) {
+        inflater.reset();
+        spare<message_inflater>::keep(std::move(packing()->inflater));
+      }
       return end_frame();
     }
     if (input.empty()) return std::nullopt;
@@ -507,7 +535,12 @@ bool websocket_session::append_packed(outgoing& message, std::span<const std::by
   packing_state& pack = *packing();
   std::unique_ptr<message_deflater>& deflater = pack.deflater;
   if (deflater == nullptr) {
-    deflater = std::make_unique<message_deflater>(pack.options.level, pack.agreement.window_bits);
+    const int level = pack.options.level;
+    const unsigned window_bits = pack.agreement.window_bits;
+    deflater = spare<message_deflater>::take([&](const message_deflater& object) {
+      return object.level() == level && object.window_bits() == window_bits;
+    });
+    if (deflater == nullptr) deflater = std::make_unique<message_deflater>(level, window_bits);
   }
   websocket_header& header = message.header;
   const std::size_t begin = output.size();
@@ -532,7 +565,10 @@ bool websocket_session::append_packed(outgoing& message, std::span<const std::by
   }
   header.opcode = websocket_opcode::continuation;
   message.is_first = false;
-  if (is_complete && !pack.agreement.keeps_context) deflater->reset();
+  if (is_complete && !pack.agreement.keeps_context) {
+    deflater->reset();
+    spare<message_deflater>::keep(std::move(deflater));
+  }
   return is_complete;
 }
 
@@ -560,13 +596,6 @@ std::span<const std::byte> websocket_session::frames_of(
   const auto window = shared_window_bits();
   const bool is_packed = window && !message.packed.empty() && message.packed_window_bits <= *window;
   return is_packed ? message.packed : message.frame;
-}
-
-void websocket_session::release_memory() noexcept {
-  packing_state* const pack = packing();
-  if (is_within_message() || pack == nullptr) return;
-  if (!pack->agreement.keeps_peer_context) pack->inflater.reset();
-  if (!pack->agreement.keeps_context) pack->deflater.reset();
 }
 
 }  // namespace gyre::http::detail

@@ -71,7 +71,7 @@ class websocket_session {
 
   /// Consumes input up to the next event, and drops the data of the last one.
   event next(std::span<const std::byte>& input, receiving mode);
-  /// Returns the message after event::message. Valid until next() or release_memory().
+  /// Returns the message after event::message. Valid until next().
   websocket_message data() const noexcept {
     return {.kind = incoming_->kind,
             .bytes = incoming_->message.bytes(),
@@ -123,11 +123,6 @@ class websocket_session {
     return extras_ != nullptr ? std::string_view(extras_->subprotocol) : std::string_view();
   }
 
-  /// Frees memory that an idle socket does not need, unless a frame has come in part. Memory of
-  /// messages is kept only until the program has taken them, and that of control frames until they
-  /// were sent.
-  void release_memory() noexcept;
-
  private:
   enum class state : std::uint8_t { header, payload };
   // Control frames that come or wait to be sent; an idle socket has none.
@@ -155,7 +150,8 @@ class websocket_session {
     bool is_last = false;       // whether data() ends its message
     bool has_end = false;       // whether the inflater has the end of the message
   };
-  class spare_incoming;
+  template <class T>
+  class spare;
   // The progress of a message that is sent in several steps.
   struct outgoing {
     websocket_header header;
@@ -192,10 +188,11 @@ class websocket_session {
   void drop_message() noexcept;
   void trim_control() noexcept;
   event fail(websocket_errc reason);
-  bool take_whole_message(std::span<const std::byte>& input);
-  bool take_header(std::span<const std::byte>& input);
-  websocket_errc check_header(receiving mode) const noexcept;
-  void begin_frame();
+  bool take_header(std::span<const std::byte>& input, websocket_header& header);
+  bool collect_header(std::span<const std::byte>& input, websocket_header& header);
+  websocket_errc check_header(const websocket_header& header, receiving mode) const noexcept;
+  bool take_whole_message(const websocket_header& header, std::span<const std::byte>& input);
+  void begin_frame(const websocket_header& header);
   event deliver(bool is_last) noexcept;
   std::optional<event> take_control(std::span<const std::byte>& input);
   std::optional<event> end_control();

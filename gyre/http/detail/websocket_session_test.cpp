@@ -534,18 +534,57 @@ TEST(WebsocketSession, RefusesMalformedCompression) {
   EXPECT_EQ(events_of(frame(0xc1, stored), compressed()), failure(websocket_errc::bad_utf8));
 }
 
-TEST(WebsocketSession, ReleasesTheMemoryOfAnIdleSocket) {
-  const deflate_agreement without_contexts{.keeps_context = false, .keeps_peer_context = false};
-  websocket_session session(websocket_role::client, settings_of({}), {},
-                            {.deflate = without_contexts});
-  for (int i = 0; i < 3; ++i) {
-    const std::string hello("\xf2\x48\xcd\xc9\xc9\x07\x00", 7);
-    const std::string input = frame(0xc1, hello, false);
-    auto rest = bytes_of(input);
-    ASSERT_EQ(session.next(rest, receiving::messages), event::message);
-    ASSERT_EQ(session.data().text(), "Hello");
-    session.release_memory();
-    ASSERT_EQ(session.next(rest, receiving::messages), event::wants_input);
+// Sockets without contexts leave their compressors to each other, but not within a message.
+TEST(WebsocketSession, SocketsWithoutContextsPackAndUnpackInTurns) {
+  struct pair_of_sessions {
+    explicit pair_of_sessions(unsigned bits)
+        : packing(websocket_role::server, {}, {.min_size = 0},
+                  {.deflate = deflate_agreement{.window_bits = bits, .keeps_context = false}}),
+          unpacking(websocket_role::client, settings_of({}), {},
+                    {.deflate = deflate_agreement{.peer_window_bits = bits,
+                                                  .keeps_peer_context = false}}) {}
+    websocket_session packing;
+    websocket_session unpacking;
+    std::span<const std::byte> rest;
+    gyre::io::buffer output;
+    bool is_complete = false;
+  };
+  std::mt19937 random(5);
+  std::string noise(200'000, ' ');
+  for (char& each : noise) each = static_cast<char>('a' + random() % 16);
+  std::array<pair_of_sessions, 4> pairs{pair_of_sessions(15), pair_of_sessions(15),
+                                        pair_of_sessions(9), pair_of_sessions(15)};
+  for (int round = 0; round < 3; ++round) {
+    for (pair_of_sessions& each : pairs) {
+      each.rest = bytes_of(noise);
+      each.packing.begin_message(websocket_kind::binary, noise.size());
+    }
+    int steps = 0;
+    for (std::size_t complete = 0; complete < pairs.size(); ++steps) {
+      for (pair_of_sessions& each : pairs) {
+        if (each.is_complete) continue;
+        each.is_complete = each.packing.append_data(each.rest, each.output);
+        complete += each.is_complete ? 1 : 0;
+      }
+    }
+    EXPECT_GT(steps, 1);
+    // Each socket unpacks a part, while the others are within a message.
+    std::array<std::string, 4> unpacked;
+    for (std::size_t complete = 0; complete < pairs.size();) {
+      for (std::size_t i = 0; i < pairs.size(); ++i) {
+        pair_of_sessions& each = pairs[i];
+        if (!each.is_complete) continue;
+        auto input = each.output.bytes();
+        const std::size_t size = input.size();
+        ASSERT_EQ(each.unpacking.next(input, receiving::pieces), event::message);
+        unpacked[i] += each.unpacking.data().text();
+        each.output.consume(size - input.size());
+        if (!each.unpacking.data().is_last) continue;
+        each.is_complete = false;
+        ++complete;
+      }
+    }
+    for (const std::string& each : unpacked) ASSERT_TRUE(each == noise);
   }
 }
 
