@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneTBB: parallel_reduce down to single elements, and parallel_invoke. The default partitioner
-// splits where workers are idle, as gyre's reduction does. The calling thread is one of the
-// workers.
+// splits where workers are idle, as gyre's reduction does. All pairs share a context, as a context
+// of its own would cost a pair up to a fifth. The calling thread is one of the workers.
 #include <lab/experiments/fork_join/tbb_workers.hpp>
 #include <lab/experiments/grain/workload.hpp>
 
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/parallel_invoke.h>
 #include <oneapi/tbb/parallel_reduce.h>
+#include <oneapi/tbb/task_group.h>
 #include <oneapi/tbb/version.h>
 
 #include <cstddef>
@@ -38,7 +39,7 @@ class tbb_pool {
       for (std::size_t i = 0; i + 1 < all.count; i += 2) {
         std::uint64_t a = 0;
         std::uint64_t b = 0;
-        tbb::parallel_invoke([&] { a = all.run(i); }, [&] { b = all.run(i + 1); });
+        tbb::parallel_invoke([&] { a = all.run(i); }, [&] { b = all.run(i + 1); }, context_);
         sum += a + b;
       }
       if (all.count % 2 != 0) sum += all.run(all.count - 1);
@@ -48,6 +49,7 @@ class tbb_pool {
 
  private:
   lab::fork_join::tbb_workers workers_;
+  tbb::task_group_context context_;
 };
 
 }  // namespace

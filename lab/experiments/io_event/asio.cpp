@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio: a stream_descriptor per pair, which async_read_some's a byte, as the published
-// program does; an operation is started anew after each byte. Handlers' memory comes from asio's
-// recycling allocator, and there are no locks. unwatch() cancels the read, which
-// leaves the descriptor registered with epoll.
+// boost::asio: a stream socket per pair, which async_read_some's a byte; an operation is started
+// anew after each byte. Handlers' memory comes from asio's recycling allocator, and there are no
+// locks. unwatch() cancels the read, which leaves the descriptor registered with epoll.
 #include <lab/experiments/io_event/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
+#include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,39 +43,40 @@ class asio_loop {
 
  private:
   using context = boost::asio::io_context;
-  using descriptor = boost::asio::posix::basic_stream_descriptor<context::executor_type>;
+  using protocol = boost::asio::local::stream_protocol;
+  using socket = boost::asio::basic_stream_socket<protocol, context::executor_type>;
 
   class watched {
    public:
-    watched(context& in, lab::io_event::channel& channel) : channel_(channel), descriptor_(in) {}
+    watched(context& in, lab::io_event::channel& channel) : channel_(channel), socket_(in) {}
 
     void begin() {
-      if (!descriptor_.is_open()) {
-        descriptor_.assign(channel_.fd());
-        descriptor_.non_blocking(true);
+      if (!socket_.is_open()) {
+        socket_.assign(protocol(), channel_.fd());
+        socket_.non_blocking(true);
       }
       read();
     }
 
     // Cancels the read and keeps the registration, as gyre's pause() does.
-    void pause() { descriptor_.cancel(); }
+    void pause() { socket_.cancel(); }
 
     void forget() {
-      if (descriptor_.is_open()) descriptor_.release();
+      if (socket_.is_open()) socket_.release();
     }
 
    private:
     void read() {
-      descriptor_.async_read_some(boost::asio::buffer(&byte_, 1),
-                                  [this](const boost::system::error_code& error, std::size_t) {
-                                    if (error) return;
-                                    channel_.taken();
-                                    read();
-                                  });
+      socket_.async_read_some(boost::asio::buffer(&byte_, 1),
+                              [this](const boost::system::error_code& error, std::size_t) {
+                                if (error) return;
+                                channel_.taken();
+                                read();
+                              });
     }
 
     lab::io_event::channel& channel_;
-    descriptor descriptor_;
+    socket socket_;
     std::byte byte_{};
   };
 

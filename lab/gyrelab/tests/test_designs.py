@@ -51,7 +51,7 @@ def test_cell_in_which_a_design_cannot_run_leaves_no_gap() -> None:
     measured = synthetic.results(
         ("coroutine_collect_all",), absent=absent, faster={"gyre_noinline": 3}
     )
-    found = verdicts(measured, "coroutine_collect_all")["ahead_of_peers"]
+    found = verdicts(measured, "coroutine_collect_all")["level_with_peers"]
     assert found.answer == claims.PARTLY
     assert "folly (design), not the library" in found.judged_on
 
