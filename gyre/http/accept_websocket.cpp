@@ -2,13 +2,15 @@
 #include <gyre/http/accept_websocket.hpp>
 
 #include <gyre/http/detail/body_access.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/field_lookup.hpp>
 #include <gyre/http/detail/serve_websocket.hpp>
+#include <gyre/http/detail/served_websocket.hpp>
 #include <gyre/http/detail/upgrade_transport.hpp>
 #include <gyre/http/detail/websocket_callbacks.hpp>
-#include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_protocol.hpp>
+#include <gyre/http/detail/websocket_pump.hpp>
 #include <gyre/http/detail/websocket_relay.hpp>
 
 #include <cstddef>
@@ -31,10 +33,10 @@ struct accepted_websocket {
 };
 
 websocket open_websocket(upgraded_connection& connection, accepted_websocket& accepted) {
-  return websocket(std::make_unique<detail::websocket_core>(
+  return websocket(detail::websocket_pointer(new detail::websocket_pump(
       *accepted.loop, std::make_unique<detail::upgrade_transport>(connection, accepted.is_of_http2),
       detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
-      connection.server_stop_token()));
+      connection.server_stop_token())));
 }
 
 task<> call_handlers(upgraded_connection& connection, std::unique_ptr<accepted_websocket> accepted,
@@ -112,16 +114,28 @@ response answer_handshake(const request& request, websocket_options options,
 
 response accept_websocket(const request& request, move_only_function<task<>(websocket&)> serve,
                           websocket_options options) {
-  std::unique_ptr<accepted_websocket> accepted;
-  response result = answer_handshake(request, std::move(options), accepted);
-  if (accepted == nullptr) return result;
-  // The options are freed when the socket opens, which does not need them any more.
-  detail::body_access::set_upgrade(
-      result, [accepted = std::move(accepted),
-               serve = std::move(serve)](upgraded_connection& connection) mutable {
-        const auto opened = std::move(accepted);
-        return detail::serve_websocket(open_websocket(connection, *opened), std::move(serve));
+  struct accepted_function {
+    std::unique_ptr<accepted_websocket> socket;
+    move_only_function<task<>(websocket&)> serve;
+  };
+  auto accepted = std::make_shared<accepted_function>();
+  response result = answer_handshake(request, std::move(options), accepted->socket);
+  if (accepted->socket == nullptr) return result;
+  accepted->serve = std::move(serve);
+  // One of the two functions is called, once: the connection is handed over if it can be.
+  detail::body_access::set_protocol(
+      result, [accepted](net::tcp_connection& tcp, detail::server_shard& shard,
+                         detail::upgraded_request upgraded) {
+        accepted_websocket& socket = *accepted->socket;
+        return detail::connection_protocol_pointer(new detail::served_websocket(
+            std::move(accepted->serve), tcp, shard, std::move(upgraded), socket.options,
+            std::move(socket.agreement)));
       });
+  detail::body_access::set_upgrade(result, [accepted](upgraded_connection& connection) {
+    // The options are freed when the socket opens, which does not need them any more.
+    const auto socket = std::move(accepted->socket);
+    return detail::serve_websocket(open_websocket(connection, *socket), std::move(accepted->serve));
+  });
   return result;
 }
 
@@ -140,9 +154,9 @@ response accept_websocket(const request& request, websocket_handlers handlers,
       result, [accepted](net::tcp_connection& tcp, detail::server_shard& shard,
                          detail::upgraded_request upgraded) {
         accepted_websocket& socket = *accepted->socket;
-        return std::make_unique<detail::websocket_protocol>(
-            tcp, shard, std::move(upgraded), socket.options, std::move(socket.agreement),
-            detail::websocket_callbacks(std::move(accepted->handlers)));
+        return detail::connection_protocol_pointer(new detail::handler_protocol(
+            detail::websocket_callbacks(std::move(accepted->handlers)), tcp, shard,
+            std::move(upgraded), socket.options, std::move(socket.agreement)));
       });
   detail::body_access::set_upgrade(result, [accepted](upgraded_connection& connection) {
     return call_handlers(connection, std::move(accepted->socket),

@@ -15,8 +15,8 @@
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/detail/websocket_callbacks.hpp>
-#include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_pump.hpp>
 #include <gyre/http/detail/websocket_relay.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/http/error.hpp>
@@ -442,9 +442,9 @@ task<opened_websocket> open_alone(std::string url, websocket_options options,
 
 task<websocket> make_websocket(task<opened_websocket> opening_socket) {
   opened_websocket opened = co_await std::move(opening_socket);
-  co_return websocket(std::make_unique<detail::websocket_core>(
+  co_return websocket(detail::websocket_pointer(new detail::websocket_pump(
       opened.loop, std::move(opened.transport), detail::websocket_role::client, opened.options,
-      std::move(opened.agreement), inplace_stop_token()));
+      std::move(opened.agreement), inplace_stop_token())));
 }
 
 task<> call_handlers(task<opened_websocket> opening_socket, websocket_handlers handlers) {

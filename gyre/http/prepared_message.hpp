@@ -17,8 +17,6 @@ namespace gyre::http {
 
 namespace detail {
 struct encoded_message;
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the class is final
-class websocket_core;
 class websocket_driver;
 }  // namespace detail
 
@@ -43,7 +41,6 @@ class prepared_message {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
 
  private:
-  friend detail::websocket_core;
   friend detail::websocket_driver;
   explicit prepared_message(std::shared_ptr<const detail::encoded_message> encoded) noexcept;
   static prepared_message make(websocket_kind kind, std::span<const std::byte> bytes,

@@ -11,8 +11,13 @@
 
 namespace gyre::http {
 
-websocket::websocket(std::unique_ptr<detail::websocket_core> core) noexcept
-    : core_(std::move(core)) {}
+namespace detail {
+
+void websocket_releaser::operator()(websocket_core* core) const noexcept { core->drop(); }
+
+}  // namespace detail
+
+websocket::websocket(detail::websocket_pointer core) noexcept : core_(std::move(core)) {}
 websocket::websocket(websocket&& other) noexcept = default;
 websocket& websocket::operator=(websocket&& other) noexcept = default;
 websocket::~websocket() = default;
@@ -23,29 +28,25 @@ detail::websocket_core& websocket::opened() const {
   throw std::system_error(make_error_code(io::errc::not_open), "http::websocket");
 }
 
-task<std::optional<websocket_message>> websocket::receive() {
-  return opened().receive(detail::receiving::messages);
+detail::websocket_receive websocket::receive() { return {opened(), detail::receiving::messages}; }
+
+detail::websocket_receive websocket::receive_piece() {
+  return {opened(), detail::receiving::pieces};
 }
 
-task<std::optional<websocket_message>> websocket::receive_piece() {
-  return opened().receive(detail::receiving::pieces);
-}
-
-task<> websocket::send_text(std::string_view text) {
+detail::websocket_send websocket::send_text(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   if (!detail::is_utf8(bytes)) {
     throw std::invalid_argument("http::websocket::send_text: the text is not UTF-8");
   }
-  return opened().send(websocket_kind::text, bytes);
+  return {opened(), {.kind = websocket_kind::text, .bytes = bytes}};
 }
 
-task<> websocket::send_binary(std::span<const std::byte> bytes) {
-  return opened().send(websocket_kind::binary, bytes);
+detail::websocket_send websocket::send_binary(std::span<const std::byte> bytes) {
+  return {opened(), {.kind = websocket_kind::binary, .bytes = bytes}};
 }
 
-task<> websocket::send(websocket_message message) {
-  return opened().send(message.kind, message.bytes);
-}
+detail::websocket_send websocket::send(websocket_message message) { return {opened(), message}; }
 
 task<> websocket::send(prepared_message message) { return opened().send(std::move(message)); }
 
@@ -58,7 +59,7 @@ task<> websocket::close(close_code code, std::string_view reason) {
   return opened().close(code, std::string(reason));
 }
 
-bool websocket::is_open() const noexcept { return core_ != nullptr && core_->is_open(); }
+bool websocket::is_open() const noexcept { return core_ != nullptr && core_->socket().is_open(); }
 
 std::optional<close_code> websocket::close_status() const noexcept {
   return core_ != nullptr ? core_->session().received_close() : std::nullopt;
@@ -69,13 +70,13 @@ std::string_view websocket::close_reason() const noexcept {
 }
 
 std::string_view websocket::subprotocol() const noexcept {
-  return core_ != nullptr ? core_->subprotocol() : std::string_view();
+  return core_ != nullptr ? core_->session().subprotocol() : std::string_view();
 }
 
 bool websocket::is_compressed() const noexcept {
   return core_ != nullptr && core_->session().is_compressed();
 }
 
-event_loop& websocket::loop() const { return opened().loop(); }
+event_loop& websocket::loop() const { return opened().socket().loop(); }
 
 }  // namespace gyre::http

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
+#include <gyre/http/detail/websocket_receive.hpp>
+#include <gyre/http/detail/websocket_send.hpp>
 #include <gyre/http/prepared_message.hpp>
 #include <gyre/http/websocket_error.hpp>
 #include <gyre/http/websocket_message.hpp>
@@ -29,8 +31,13 @@ namespace gyre::http {
 class websocket;
 
 namespace detail {
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the class is final
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is not deleted by its base
 class websocket_core;
+class served_function;
+struct websocket_releaser {
+  void operator()(websocket_core* core) const noexcept;
+};
+using websocket_pointer = std::unique_ptr<websocket_core, websocket_releaser>;
 task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> serve);
 }  // namespace detail
 
@@ -54,32 +61,36 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
 /// Errors: receives and sends throw std::system_error: websocket_errc; errors of the connection;
 /// io::errc::not_open for a moved-from socket. Once a receive has failed, the connection cannot be
 /// used any more. A coroutine whose peer has disconnected may be asked to stop instead.
-/// Complexity: a call allocates coroutine frames of the slab. Messages and frames are in memory
-/// that the sockets of a thread share, which keeps up to four times 128 KiB of it for them; a
-/// socket that waits for a message holds none of it.
+/// Complexity: a receive or a send allocates nothing; over other transports than a server's
+/// connection of HTTP/1.1, a coroutine frame of the slab if it has to wait. Messages and frames are
+/// in memory that the sockets of a thread share, which keeps up to four times 128 KiB of it for
+/// them; a socket that waits for a message holds none of it. A server's idle socket holds some 400
+/// bytes above its TCP connection's, beside the frame of the function that serves it; it holds more
+/// where a websocket_connection does.
 class websocket {
  public:
   websocket(websocket&& other) noexcept;
   websocket& operator=(websocket&& other) noexcept;
   ~websocket();
 
-  /// Receives the next whole message; nothing once the peer has closed the socket. A stopped
-  /// receive has lost no byte. After 128 messages without a wait, it yields to the loop.
+  /// Awaited, receives the next whole message; nothing once the peer has closed the socket. A
+  /// stopped receive has lost no byte. After 128 messages without a wait, it yields to the loop.
   /// Errors also: io::errc::busy while another coroutine receives.
-  [[nodiscard]] task<std::optional<websocket_message>> receive();
+  [[nodiscard]] detail::websocket_receive receive();
   /// Receives the next piece of a message, of at most 64 KiB, as soon as there is one. The last one
   /// may be empty. Continue with receive_piece() until websocket_message::is_last.
-  [[nodiscard]] task<std::optional<websocket_message>> receive_piece();
+  [[nodiscard]] detail::websocket_receive receive_piece();
 
   /// Sends a message, and waits while the peer does not read: as body_writer::write() waits in a
   /// server, and until the system takes the bytes in a client. The bytes must outlive the await. A
-  /// send that was stopped may have sent a part of its message; then the socket fails.
+  /// send that was stopped may have sent a part of its message; then the socket fails. Over a
+  /// server's connection of HTTP/1.1, the message is sent nevertheless.
   /// Errors also: std::invalid_argument, from the call, for a text that is not UTF-8.
-  [[nodiscard]] task<> send_text(std::string_view text);
+  [[nodiscard]] detail::websocket_send send_text(std::string_view text);
   /// Sends a message of bytes, as send_text() does.
-  [[nodiscard]] task<> send_binary(std::span<const std::byte> bytes);
+  [[nodiscard]] detail::websocket_send send_binary(std::span<const std::byte> bytes);
   /// Sends a received message to this or another socket.
-  [[nodiscard]] task<> send(websocket_message message);
+  [[nodiscard]] detail::websocket_send send(websocket_message message);
   /// Sends an encoded message, of which the task owns a share.
   [[nodiscard]] task<> send(prepared_message message);
 
@@ -108,14 +119,15 @@ class websocket {
   [[nodiscard]] task<> send_all(std::span<const prepared_message> messages);
 
   /// Called by accept_websocket() and connect_websocket() only.
-  explicit websocket(std::unique_ptr<detail::websocket_core> core) noexcept;
+  explicit websocket(detail::websocket_pointer core) noexcept;
 
  private:
+  friend detail::served_function;
   friend task<> detail::serve_websocket(websocket socket,
                                         move_only_function<task<>(websocket&)> serve);
   detail::websocket_core& opened() const;
 
-  std::unique_ptr<detail::websocket_core> core_;
+  detail::websocket_pointer core_;
 };
 
 }  // namespace gyre::http

@@ -7,6 +7,9 @@
 #include <gyre/http/websocket_connection.hpp>
 #include <gyre/http/websocket_test_support.hpp>
 #include <gyre/sync/event.hpp>
+#include <gyre/task/as_result.hpp>
+#include <gyre/task/operation_cancelled.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/when_all.hpp>
 
@@ -710,6 +713,165 @@ TEST_F(HttpWebsocketHandlers, GoAwayWhenTheServerStops) {
   virtual_time.turn_until([&] { return is_stopped; });
   EXPECT_EQ(messages, std::vector<std::string>{"on its way"});
   EXPECT_EQ(reasons, std::vector<std::error_code>(1));
+}
+
+// --- A function between its receives ---
+
+// Serves a socket by a function that receives when the test allows it.
+class HttpWebsocketFunction : public HttpWebsocketServer {
+ protected:
+  void serve_when_allowed(gyre::http::server_options options = {}) {
+    make(std::move(options));
+    on->get("/", [this](const request& request) {
+      return gyre::http::accept_websocket(request, [this](websocket& socket) -> task<> {
+        try {
+          co_await may_receive.wait();
+          while (auto message = co_await socket.receive()) messages.emplace_back(message->text());
+        } catch (const std::system_error& error) {
+          failures.push_back(error.code());
+        } catch (const gyre::operation_cancelled&) {
+          was_stopped = true;
+          throw;
+        }
+      });
+    });
+    on->on_error([this](const request&, const std::exception_ptr&) { ++errors; });
+    on->start();
+  }
+
+  gyre::manual_reset_event may_receive;
+  std::vector<std::string> messages;
+  std::vector<std::error_code> failures;
+  bool was_stopped = false;
+};
+
+TEST_F(HttpWebsocketFunction, ReceivesWhatCameBeforeThePeerHasLeft) {
+  gyre::http::server_options options;
+  options.serve_half_closed = true;
+  serve_when_allowed(options);
+  peer client = open();
+  client.send(frame(fin | 1, "one") + frame(fin | 1, "two"));
+  virtual_time.settle();
+  client.send(frame(fin | 1, "three"));
+  client.end_sending();
+  virtual_time.settle();
+  may_receive.set();
+  virtual_time.turn_until([&] { return !failures.empty(); });
+  EXPECT_EQ(messages, (std::vector<std::string>{"one", "two", "three"}));
+  EXPECT_EQ(failures, (std::vector<std::error_code>{websocket_errc::ended}));
+}
+
+TEST_F(HttpWebsocketFunction, IsStoppedWhenThePeerLeavesThoughBytesWait) {
+  serve_when_allowed();
+  peer client = open();
+  client.send(frame(fin | 1, "one"));
+  virtual_time.settle();
+  client.end_sending();
+  virtual_time.turn_until([&] { return was_stopped; });
+  all_of(client);
+  EXPECT_EQ(errors, 0);
+}
+
+TEST_F(HttpWebsocketFunction, LetsThePeerWaitUntilItReceives) {
+  serve_when_allowed();
+  peer client = open();
+  const std::string text(100'000, 'x');
+  constexpr std::size_t count = 8;
+  for (std::size_t i = 0; i < count; ++i) {
+    client.send(frame(fin | 1, text));
+    virtual_time.settle();
+  }
+  EXPECT_LT(on->metrics().tcp.traffic.bytes_received, 3 * text.size());
+  may_receive.set();
+  virtual_time.turn_until([&] { return messages.size() == count; });
+  EXPECT_EQ(messages, std::vector<std::string>(count, text));
+}
+
+TEST_F(HttpWebsocketFunction, MayReceiveWhenTheServerIsDestroyed) {
+  serve_when_allowed();
+  may_receive.set();
+  peer client = open();
+  EXPECT_EQ(exchange(client, frame(fin | 9, ""), 2), frame(fin | 10, "", false));
+  on.reset();
+  virtual_time.turn_until([&] { return was_stopped; });
+  EXPECT_TRUE(ends(client));
+}
+
+TEST_F(HttpWebsocketServer, AReceiveThatCannotBeStoppedEndsWithTheServer) {
+  std::error_code failure;
+  serve([&](websocket& socket) -> task<> {
+    auto receiving = gyre::as_result(gyre::shielded(socket.receive()));
+    const auto received = co_await std::move(receiving);
+    try {
+      if (!received) std::rethrow_exception(received.error());
+    } catch (const std::system_error& error) {
+      failure = error.code();
+    }
+  });
+  peer client = open();
+  EXPECT_EQ(exchange(client, frame(fin | 9, ""), 2), frame(fin | 10, "", false));
+  on.reset();
+  virtual_time.turn_until([&] { return failure != std::error_code(); });
+  EXPECT_EQ(failure, websocket_errc::ended);
+}
+
+TEST_F(HttpWebsocketServer, TheStopWaitsForAFunctionWhoseClientHasLeft) {
+  gyre::manual_reset_event may_end;
+  bool was_stopped = false;
+  serve([&](websocket& socket) -> task<> {
+    while (!was_stopped) {
+      auto receiving = gyre::as_result(socket.receive());
+      const auto received = co_await std::move(receiving);
+      if (!received) was_stopped = true;
+    }
+    auto waiting = gyre::shielded(may_end.wait());
+    co_await std::move(waiting);
+  });
+  peer client = open();
+  client.reset();
+  virtual_time.turn_until([&] { return was_stopped; });
+  bool is_stopped = false;
+  on->stop(1h, [&] { is_stopped = true; });
+  virtual_time.settle();
+  EXPECT_FALSE(is_stopped);
+  may_end.set();
+  virtual_time.turn_until([&] { return is_stopped; });
+  EXPECT_EQ(errors, 0);
+}
+
+TEST_F(HttpWebsocketServer, EndsWithoutACloseFrameWhenItsSocketIsDropped) {
+  gyre::manual_reset_event may_end;
+  serve([&](websocket& socket) -> task<> {
+    {
+      const websocket dropped = std::move(socket);
+    }
+    co_await may_end.wait();
+  });
+  peer client = open();
+  virtual_time.settle();
+  may_end.set();
+  EXPECT_EQ(all_of(client), "");
+  EXPECT_EQ(errors, 0);
+}
+
+TEST_F(HttpWebsocketServer, ClosesAfterAFunctionThatFailsInItsCall) {
+  serve([](websocket&) -> task<> { throw std::runtime_error("a fault of the program"); });
+  peer client = open();
+  EXPECT_EQ(receive(client, 4), closing(close_code::internal_error));
+  all_of(client);
+  EXPECT_EQ(errors, 1);
+}
+
+TEST_F(HttpWebsocketServer, AnswersMoreMessagesThanATurnTakes) {
+  serve(echo);
+  peer client = open();
+  std::string sent;
+  std::string expected;
+  for (int i = 0; i < 300; ++i) {
+    sent += frame(fin | 1, std::to_string(i));
+    expected += frame(fin | 1, std::to_string(i), false);
+  }
+  EXPECT_EQ(exchange(client, sent, expected.size()), expected);
 }
 
 TEST_F(HttpWebsocketServer, AnswersPingsWhileItSends) {

@@ -4,6 +4,7 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/upgraded_request.hpp>
 #include <gyre/task/task.hpp>
 
@@ -22,7 +23,6 @@ class upgraded_connection;
 
 namespace detail {
 
-class connection_protocol;
 class server_shard;
 
 /// The source of a response's body, which can be sent only once.
@@ -38,8 +38,8 @@ struct body_source {
   move_only_function<task<>(upgraded_connection&)> run = {};  ///< serves an upgraded connection
   bool releases_request = false;  ///< whether `run` does without the request
   /// Makes a protocol that takes a connection of HTTP/1.1 over, in place of `run`.
-  move_only_function<std::unique_ptr<connection_protocol>(net::tcp_connection&, server_shard&,
-                                                          upgraded_request)>
+  move_only_function<connection_protocol_pointer(net::tcp_connection&, server_shard&,
+                                                 upgraded_request)>
       make_protocol = {};
 };
 

@@ -5,6 +5,8 @@
 
 #include <gyre/io/input.hpp>
 
+#include <memory>
+
 namespace gyre::http::detail {
 
 /// The context of a tcp_connection, which the callbacks of the TCP server call.
@@ -17,7 +19,10 @@ class connection_protocol {
   connection_protocol& operator=(const connection_protocol&) = delete;
   virtual ~connection_protocol() = default;
 
-  /// May replace the protocol of the connection, which destroys this object before the call
+  /// Called when the connection does not need the protocol any more. Destroys the object, at once
+  /// or when its coroutine has ended.
+  virtual void release() noexcept { delete this; }
+  /// May replace the protocol of the connection, which releases this object before the call
   /// returns.
   virtual void on_message(io::input& input) = 0;
   virtual void on_peer_ended() = 0;
@@ -33,6 +38,13 @@ class connection_protocol {
   /// Sends the bytes of the connection that wait in server_shard::output. Resets the connection if
   /// there is no memory.
   virtual void flush_output() noexcept {}
+
+  struct releaser {
+    void operator()(connection_protocol* protocol) const noexcept { protocol->release(); }
+  };
 };
+
+using connection_protocol_pointer =
+    std::unique_ptr<connection_protocol, connection_protocol::releaser>;
 
 }  // namespace gyre::http::detail

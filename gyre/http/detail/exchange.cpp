@@ -89,7 +89,7 @@ class ended_stream final : public exchange_stream {
   void abort() noexcept override {}
   void want_body() override {}
   void on_body_taken(std::size_t /*count*/) noexcept override {}
-  void hand_over(std::unique_ptr<connection_protocol> /*successor*/) noexcept override {}
+  void hand_over(connection_protocol_pointer /*successor*/) noexcept override {}
   void on_exchange_ended(keep_alive /*future*/) noexcept override {}
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/http/detail/body_source.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/fields.hpp>
@@ -22,7 +23,6 @@ class response;
 
 namespace detail {
 
-class connection_protocol;
 class exchange;
 class server_core;
 class server_shard;
@@ -76,7 +76,7 @@ class exchange_stream {
   virtual void on_body_taken(std::size_t count) noexcept = 0;
   /// Called when the exchange has ended by an upgrade, and is not used afterwards. The connection
   /// then belongs to `successor`. HTTP/1.1 only.
-  virtual void hand_over(std::unique_ptr<connection_protocol> successor) noexcept = 0;
+  virtual void hand_over(connection_protocol_pointer successor) noexcept = 0;
   /// Called when the exchange has ended, which is not used afterwards.
   virtual void on_exchange_ended(keep_alive future) noexcept = 0;
 

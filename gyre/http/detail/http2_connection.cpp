@@ -36,10 +36,9 @@ constexpr std::chrono::milliseconds pause_of_bodies{100};
 
 }  // namespace
 
-std::unique_ptr<connection_protocol> make_http2_connection(net::tcp_connection& tcp,
-                                                           server_shard& shard,
-                                                           std::shared_ptr<server_core> core) {
-  return std::make_unique<http2_connection>(tcp, shard, std::move(core));
+connection_protocol_pointer make_http2_connection(net::tcp_connection& tcp, server_shard& shard,
+                                                  std::shared_ptr<server_core> core) {
+  return connection_protocol_pointer(new http2_connection(tcp, shard, std::move(core)));
 }
 
 http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard,

@@ -24,8 +24,9 @@
 namespace gyre::http::detail {
 
 /// Begins HTTP/2 on a connection, from the first byte of the client's preface on.
-[[nodiscard]] std::unique_ptr<connection_protocol> make_http2_connection(
-    net::tcp_connection& tcp, server_shard& shard, std::shared_ptr<server_core> core);
+[[nodiscard]] connection_protocol_pointer make_http2_connection(net::tcp_connection& tcp,
+                                                                server_shard& shard,
+                                                                std::shared_ptr<server_core> core);
 
 /// The context of a tcp_connection of HTTP/2. Passes events of the session to streams, and frames
 /// of the session to the connection. docs/design/http2.md explains its limits.

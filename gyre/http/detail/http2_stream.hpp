@@ -104,7 +104,7 @@ class http2_stream final : public gyre::detail::slab_object,
   void abort() noexcept override;
   void want_body() override;
   void on_body_taken(std::size_t count) noexcept override;
-  void hand_over(std::unique_ptr<connection_protocol> /*successor*/) noexcept override {}
+  void hand_over(connection_protocol_pointer /*successor*/) noexcept override {}
   void on_exchange_ended(keep_alive future) noexcept override;
 
   // http2_body_source

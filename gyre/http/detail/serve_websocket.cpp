@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace gyre::http::detail {
-namespace {
 
 bool is_of_peer(const std::exception_ptr& error) noexcept {
   try {
@@ -25,8 +24,6 @@ bool is_of_peer(const std::exception_ptr& error) noexcept {
     return false;
   }
 }
-
-}  // namespace
 
 task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> serve) {
   std::exception_ptr error;

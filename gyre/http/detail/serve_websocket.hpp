@@ -6,7 +6,12 @@
 #include <gyre/http/websocket.hpp>
 #include <gyre/task/task.hpp>
 
+#include <exception>
+
 namespace gyre::http::detail {
+
+/// Whether `error` of a function that serves a socket is a websocket_errc, which peers cause.
+bool is_of_peer(const std::exception_ptr& error) noexcept;
 
 /// Awaits `serve(socket)`, and closes the socket, unless it was closed before: with
 /// close_code::normal, with `going_away` if `serve` was stopped, with `internal_error` if it has

@@ -197,7 +197,7 @@ bool server_connection::may_begin_http2(std::span<const std::byte> head) const n
 
 void server_connection::switch_to_http2(io::input& input) {
   if constexpr (has_http2) {
-    auto& protocol = *tcp_.context<std::unique_ptr<connection_protocol>>();
+    auto& protocol = *tcp_.context<connection_protocol_pointer>();
     auto successor = make_http2_connection(tcp_, shard_, core_);
     const auto self = std::exchange(protocol, std::move(successor));  // destroyed last
     io::input taken(http2_preface_head);
@@ -207,7 +207,7 @@ void server_connection::switch_to_http2(io::input& input) {
 }
 
 // Takes effect in a turn of the connection, because callers may still use this object.
-void server_connection::hand_over(std::unique_ptr<connection_protocol> successor) noexcept {
+void server_connection::hand_over(connection_protocol_pointer successor) noexcept {
   current_ = nullptr;
   successor_ = std::move(successor);
   begin_closing();
@@ -215,7 +215,7 @@ void server_connection::hand_over(std::unique_ptr<connection_protocol> successor
 }
 
 void server_connection::switch_to_successor(io::input& input) {
-  auto& protocol = *tcp_.context<std::unique_ptr<connection_protocol>>();
+  auto& protocol = *tcp_.context<connection_protocol_pointer>();
   net::tcp_connection& tcp = tcp_;
   const bool must_resume = waits_for_turn_;
   const bool has_ended = has_peer_ended_;

@@ -69,7 +69,7 @@ class server_connection final : public gyre::detail::slab_object,
   void abort() noexcept override;
   void want_body() override;
   void on_body_taken(std::size_t count) noexcept override;
-  void hand_over(std::unique_ptr<connection_protocol> successor) noexcept override;
+  void hand_over(connection_protocol_pointer successor) noexcept override;
   void on_exchange_ended(keep_alive future) noexcept override;
 
   enum class state : std::uint8_t { head, body, handler, closing };
@@ -102,7 +102,7 @@ class server_connection final : public gyre::detail::slab_object,
 
   const std::shared_ptr<server_core> core_;
   exchange* current_ = nullptr;
-  std::unique_ptr<connection_protocol> successor_;  // takes the connection over in this turn
+  connection_protocol_pointer successor_;  // takes the connection over in this turn
   body_clock body_clock_;
   head_scanner scanner_;
   state state_ = state::head;

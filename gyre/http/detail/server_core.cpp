@@ -190,7 +190,7 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
     connection.context() = make_protocol(connection, shard);
   });
   const auto side_of = [](net::tcp_connection& connection) -> connection_protocol& {
-    return **connection.context<std::unique_ptr<connection_protocol>>();
+    return **connection.context<connection_protocol_pointer>();
   };
   tcp->on_message([side_of](net::tcp_connection& connection, io::input& input) {
     side_of(connection).on_message(input);
@@ -201,20 +201,20 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
   tcp->on_peer_ended(
       [side_of](net::tcp_connection& connection) { side_of(connection).on_peer_ended(); });
   tcp->on_close([](net::tcp_connection& connection, std::error_code) {
-    auto* const side = connection.context<std::unique_ptr<connection_protocol>>();
+    auto* const side = connection.context<connection_protocol_pointer>();
     if (side != nullptr && *side != nullptr) (*side)->on_closed();
   });
 }
 
-std::unique_ptr<connection_protocol> server_core::make_protocol(net::tcp_connection& connection,
-                                                                server_shard& shard) {
+connection_protocol_pointer server_core::make_protocol(net::tcp_connection& connection,
+                                                       server_shard& shard) {
   if constexpr (has_http2) {
     const net::layer* const layer = connection.layer();
     if (layer != nullptr && layer->application_protocol() == "h2" && options.http2.enabled) {
       return make_http2_connection(connection, shard, shared_from_this());
     }
   }
-  return std::make_unique<server_connection>(connection, shard, shared_from_this());
+  return connection_protocol_pointer(new server_connection(connection, shard, shared_from_this()));
 }
 
 server_shard& server_core::shard_of(const event_loop& loop) noexcept {
@@ -434,7 +434,7 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
     // The stop waits until each loop has run the function: the last loop destroys the activity.
     auto visits = std::make_shared<activity>(shared_from_this());
     tcp->for_each([visits = std::move(visits)](net::tcp_connection& each) {
-      if (auto* side = each.context<std::unique_ptr<connection_protocol>>()) (*side)->begin_stop();
+      if (auto* side = each.context<connection_protocol_pointer>()) (*side)->begin_stop();
     });
   }
   if (!callback) return;

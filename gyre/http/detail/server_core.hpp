@@ -9,6 +9,7 @@
 #include <gyre/exec/detail/posted_flush.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
+#include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/header_block.hpp>
 #include <gyre/http/detail/host_list.hpp>
@@ -38,7 +39,6 @@ struct access_record;
 
 namespace detail {
 
-class connection_protocol;
 class exchange;
 class server_core;
 class turn_budget;
@@ -224,8 +224,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
   const route_scope& scope_of_refused(
       const request& request, route_match<std::unique_ptr<server_route>>& match) const noexcept;
-  std::unique_ptr<connection_protocol> make_protocol(net::tcp_connection& connection,
-                                                     server_shard& shard);
+  connection_protocol_pointer make_protocol(net::tcp_connection& connection, server_shard& shard);
   void on_tcp_stopped();
   void finish_stop();
   bool may_print_error(steady_time time);

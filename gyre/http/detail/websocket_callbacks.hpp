@@ -4,22 +4,15 @@
 
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/move_only_function.hpp>
+#include <gyre/http/detail/websocket_driver.hpp>
 #include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_message.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 namespace gyre::http::detail {
-
-/// Returns the number of bytes above which waiting output pauses receiving. `output_limit`: see
-/// websocket_limits.
-constexpr std::size_t max_output_while_reading(std::size_t output_limit) noexcept {
-  return std::min(output_limit / 2, std::size_t{64} << 10);
-}
 
 /// Calls the handlers that the program has set. A server's socket mostly has but one for messages.
 ///
@@ -70,6 +63,29 @@ class websocket_callbacks {
 
   move_only_function<void(websocket_connection&, websocket_message)> message_;
   std::unique_ptr<other_handlers> others_;
+};
+
+/// The face of a websocket_driver towards handlers. `Transport` is derived from websocket_driver.
+///
+/// Thread-safety: the loop's thread.
+template <class Transport>
+class called_websocket : public Transport {
+ protected:
+  template <class... Arguments>
+  explicit called_websocket(websocket_callbacks callbacks, Arguments&&... arguments)
+      : Transport(std::forward<Arguments>(arguments)..., websocket_face::handlers),
+        callbacks_(std::move(callbacks)) {}
+  ~called_websocket() = default;
+
+ private:
+  void deliver_open() override { callbacks_.open(*this); }
+  void deliver_message(websocket_message message) override { callbacks_.message(*this, message); }
+  bool reports_writes() const noexcept override { return callbacks_.reports_writes(); }
+  void deliver_write_complete() override { callbacks_.write_complete(*this); }
+  void deliver_close(std::error_code reason) override { callbacks_.close(*this, reason); }
+  void drop_program() noexcept override { callbacks_ = {}; }
+
+  websocket_callbacks callbacks_;
 };
 
 }  // namespace gyre::http::detail

@@ -1,399 +1,217 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/websocket_core.hpp>
 
-#include <gyre/http/detail/encoded_message.hpp>
-#include <gyre/http/detail/max_copied.hpp>
-#include <gyre/http/detail/spare_buffers.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/http/detail/websocket_receive.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
-#include <gyre/task/schedule.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/with_timeout.hpp>
 
-#include <algorithm>
-#include <system_error>
 #include <utility>
 
 namespace gyre::http::detail {
 namespace {
 
 // A peer whose messages have come already must not keep the loop busy.
-constexpr std::uint32_t max_results_in_a_row = 128;
-// Encoded messages are copied up to this size, so that several are sent by one call.
-constexpr std::size_t max_gathered = std::size_t{16} << 10;
+constexpr std::uint8_t max_results_in_a_row = 128;
 
 }  // namespace
 
-class websocket_core::receive_scope {
+class websocket_core::closer_scope {
  public:
-  explicit receive_scope(websocket_core& core) : core_(core) {
-    if (std::exchange(core.is_receiving_, true)) {
-      throw std::system_error(make_error_code(io::errc::busy), "http::websocket: receive");
-    }
-  }
-  receive_scope(const receive_scope&) = delete;
-  receive_scope& operator=(const receive_scope&) = delete;
-  ~receive_scope() {
-    core_.is_receiving_ = core_.is_waiting_ = false;
-    if (std::exchange(core_.has_close_waiter_, false)) core_.receive_ended_.set();
-  }
+  explicit closer_scope(websocket_core& core) noexcept : core_(core) { ++core.closers_; }
+  closer_scope(const closer_scope&) = delete;
+  closer_scope& operator=(const closer_scope&) = delete;
+  ~closer_scope() { --core_.closers_; }
 
  private:
   websocket_core& core_;
 };
 
-// A wait of a receive. Input may have ended it before.
-class websocket_core::wait_scope {
+// The task of close() that moves the bytes.
+class websocket_core::closer_task {
  public:
-  explicit wait_scope(websocket_core& core) noexcept : core_(core) {
-    core.is_waiting_ = true;
-    core.is_interrupted_ = false;
-    core.wake_.reset();
-    core.arm_timer();
+  closer_task(websocket_core& core, bool moves) noexcept : core_(core), moves_(moves) {
+    if (moves) core.closer_receives_ = true;
   }
-  wait_scope(const wait_scope&) = delete;
-  wait_scope& operator=(const wait_scope&) = delete;
-  ~wait_scope() {
-    if (core_.is_waiting_) core_.transport_->end_wait();
-    core_.is_waiting_ = false;
+  closer_task(const closer_task&) = delete;
+  closer_task& operator=(const closer_task&) = delete;
+  ~closer_task() {
+    if (!moves_) return;
+    core_.closer_receives_ = false;
+    core_.signal_change();
   }
 
  private:
   websocket_core& core_;
+  const bool moves_;
 };
-
-// The scope of a write to the transport, with a buffer for its frames.
-class websocket_core::write_scope {
- public:
-  explicit write_scope(websocket_core& core) noexcept : core_(core) {
-    core.is_writing_ = true;
-    take_spare_buffer(output);
-  }
-  write_scope(const write_scope&) = delete;
-  write_scope& operator=(const write_scope&) = delete;
-  ~write_scope() {
-    core_.is_writing_ = false;
-    keep_spare_buffer(output);
-    // A frame that was sent in part, by a stopped or failed task, cannot be continued.
-    if (!is_complete_) core_.has_failed_ = true;
-  }
-  void complete() noexcept { is_complete_ = true; }
-
-  io::buffer output{{.prepend = 0}};
-
- private:
-  websocket_core& core_;
-  bool is_complete_ = false;
-};
-
-websocket_core::websocket_core(event_loop& loop, std::unique_ptr<websocket_transport> transport,
-                               websocket_role role, const websocket_options& options,
-                               websocket_agreement agreement, inplace_stop_token server_stop)
-    : timer_operation(
-          [](timer_operation& timer) { static_cast<websocket_core&>(timer).on_timer(); }),
-      loop_(loop),
-      transport_(std::move(transport)),
-      session_(role, settings_pointer::share(options), options.compression, std::move(agreement)),
-      clock_(loop.now()) {
-  if (server_stop.stop_possible()) server_stop_.emplace(server_stop, begin_going_away{this});
-}
-
-websocket_core::~websocket_core() {
-  server_stop_.reset();
-  if (linked()) loop_.cancel_timer(*this);
-}
-
-void websocket_core::fail(websocket_errc reason) {
-  has_ended_ = true;
-  throw std::system_error(make_error_code(reason), "http::websocket");
-}
 
 // --- Receiving ---
 
-task<std::optional<websocket_message>> websocket_core::receive(receiving mode) {
-  if (!std::exchange(is_closers_call_, false) && closer_receives_) {
-    // Another coroutine closes, and drops what comes.
-    while (is_receiving_) co_await wait_for_receiver();
-    co_return std::nullopt;
+bool websocket_core::begin_receive(receiving mode) {
+  if (is_receiving_) {
+    throw std::system_error(make_error_code(io::errc::busy), "http::websocket: receive");
   }
-  const receive_scope scope(*this);
-  if (mode == receiving::pieces && session_.is_within_message()) {
-    clock_.end_message(loop_.recent_time());
-    clock_.begin_message(loop_.recent_time());
+  websocket_driver& socket = *socket_;
+  if (socket.is_in_turn_ && socket.is_stopping() && !socket.has_ended_) socket.go_away();
+  is_receiving_ = true;
+  if (has_message_ || socket.has_ended_) return true;
+  if (socket.is_closing_) return false;  // another coroutine closes, and drops what comes
+  socket.mode_ = mode;
+  socket.is_paused_ = false;
+  if (mode == receiving::pieces && socket.session_.is_within_message()) {
+    const steady_time now = socket.loop().recent_time();
+    socket.clock_.end_message(now);
+    socket.clock_.begin_message(now);
   }
-  for (;;) {
-    const auto event = next_event(mode);
-    if (session_.has_control_output()) co_await flush_control();
-    if (event == websocket_session::event::message) {
-      clock_.end_message(loop_.recent_time());
-      if (++results_in_a_row_ >= max_results_in_a_row) {
-        results_in_a_row_ = 0;
-        co_await yield();
-      }
-      co_return session_.data();
-    }
-    if (event == websocket_session::event::closed) {
-      has_ended_ = true;
-      co_return std::nullopt;
-    }
-    if (event == websocket_session::event::failed) fail(session_.error());
-    check_transport();
-    results_in_a_row_ = 0;
-    note_message_begin();
-    if (goes_away_ && !session_.has_sent_close()) {
-      co_await on_interruption();
-      continue;
-    }
-    mode_ = mode;
-    {
-      const wait_scope waits(*this);
-      if (auto reading = transport_->begin_wait(*this)) {
-        co_await std::move(*reading);
-        clock_.note_input(loop_.now());
-      } else {
-        co_await wake_.wait();
-      }
-    }
-    if (is_interrupted_ && !event_ && transport_->input().empty()) co_await on_interruption();
+  if (socket.is_in_turn_) return false;  // the turn goes on receiving
+  if (socket.is_stopping()) {
+    socket.begin_going_away();
+  } else if (++results_in_a_row_ >= max_results_in_a_row) {
+    socket.schedule_turn();
+    return false;
   }
+  if (!has_message_ && !socket.has_ended_) socket.receive_now();
+  return has_message_ || socket.has_ended_;
 }
 
-// Returns the event that came while the receive waited, or the next one of bytes that have come.
-websocket_session::event websocket_core::next_event(receiving mode) {
-  if (event_) return *std::exchange(event_, std::nullopt);
-  std::span<const std::byte> input = transport_->input();
-  const std::size_t size = input.size();
-  if (size != 0) clock_.note_input(loop_.now());
-  const websocket_session::event event = session_.next(input, mode);
-  transport_->consume(size - input.size());
-  return event;
+std::optional<task<>> websocket_core::await_receive(websocket_receive& receive) {
+  results_in_a_row_ = 0;
+  std::optional<task<>> receiving;
+  if (!socket_->is_closing_) receiving = receive_next();
+  if (!receiving) waiting_ = &receive;
+  return receiving;
 }
 
-void websocket_core::note_message_begin() noexcept {
-  if (!session_.is_within_message()) {
-    clock_.end_message(loop_.recent_time());
-  } else {
-    clock_.begin_message(loop_.recent_time());
+void websocket_core::abandon_receive() noexcept {
+  waiting_ = nullptr;
+  is_receiving_ = false;
+  if (!socket_->is_closing_) socket_->is_paused_ = true;
+  signal_change();
+}
+
+std::optional<websocket_message> websocket_core::take_result() {
+  waiting_ = nullptr;
+  is_receiving_ = false;
+  if (std::exchange(has_message_, false)) return socket_->session_.data();
+  if (socket_->is_closing_ || socket_->session_.has_received_close()) return std::nullopt;
+  throw std::system_error(make_error_code(error_), "http::websocket");
+}
+
+void websocket_core::on_message() noexcept {
+  has_message_ = true;
+  socket_->is_paused_ = true;
+  if (closers_ != 0) signal_change();
+  if (waiting_ != nullptr) std::exchange(waiting_, nullptr)->complete();
+}
+
+void websocket_core::on_end(std::error_code reason) noexcept {
+  if (reason.category() == websocket_category()) {
+    error_ = static_cast<websocket_errc>(reason.value());
   }
+  signal_change();
 }
 
-// Throws if the transport has ended or failed, so that no more bytes can come.
-void websocket_core::check_transport() {
-  if (has_ended_) fail(websocket_errc::ended);
-  try {
-    if (!transport_->has_ended()) return;
-  } catch (...) {
-    has_ended_ = true;
-    throw;
-  }
-  fail(websocket_errc::ended);
+void websocket_core::end_receive() noexcept {
+  if (waiting_ != nullptr) std::exchange(waiting_, nullptr)->complete();
 }
 
-// Passes bytes of the transport to the session while a receive() waits for them.
-void websocket_core::on_input(io::input& input) {
-  clock_.note_input(loop_.now());
-  std::span<const std::byte> bytes = input.bytes();
-  const websocket_session::event event = session_.next(bytes, mode_);
-  input.consume(input.size() - bytes.size());
-  if (event != websocket_session::event::wants_input) {
-    event_ = event;
-  } else if (!session_.has_control_output()) {
-    note_message_begin();
-    return arm_timer();
-  }
-  end_wait();
-}
-
-void websocket_core::on_input_ended() noexcept { end_wait(); }
-
-void websocket_core::end_wait() noexcept {
-  is_waiting_ = false;
-  transport_->end_wait();
-  wake_.set();
-}
-
-task<> websocket_core::on_interruption() {
-  if (goes_away_ && !session_.has_sent_close()) {
-    session_.send_close(close_code::going_away, {});
-    clock_.note_close(loop_.now());
-  } else if (loop_.now() < next_deadline()) {
-    co_return;
-  } else if (session_.has_sent_close()) {
-    fail(websocket_errc::ended);
-  } else if (session_.is_within_message()) {
-    session_.send_close(close_code::policy_violation, "the message took too long");
-    has_ended_ = true;
-  } else if (clock_.awaits_pong()) {
-    fail(websocket_errc::silent_peer);
-  } else {
-    session_.send_ping();
-    clock_.note_ping(loop_.now());
-  }
-  co_await flush_control();
-  if (has_ended_) fail(websocket_errc::message_timeout);
-}
-
-// --- Time limits ---
-
-// A timer that expires before the deadline stays, and starts again when it expires, so that most
-// waits start none.
-void websocket_core::arm_timer() noexcept {
-  const steady_time deadline = next_deadline();
-  if (deadline == steady_time::max()) return;
-  if (!linked() || deadline < timer_operation::deadline()) loop_.start_timer(*this, deadline);
-}
-
-void websocket_core::on_timer() noexcept {
-  if (!is_waiting_) return;
-  const steady_time deadline = next_deadline();
-  if (deadline == steady_time::max()) return;
-  if (loop_.now() < deadline) {
-    loop_.start_timer(*this, deadline);
-  } else {
-    interrupt();
-  }
-}
-
-void websocket_core::interrupt() noexcept {
-  if (!is_waiting_) return;
-  is_interrupted_ = true;
-  transport_->interrupt();
-  wake_.set();
-}
-
-void websocket_core::on_server_stop() noexcept {
-  goes_away_ = true;
-  interrupt();
+task<> websocket_core::await_change() {
+  if (change_ == nullptr) change_ = std::make_unique<manual_reset_event>();
+  change_->reset();
+  co_await change_->wait();
 }
 
 // --- Sending ---
 
-void websocket_core::check_may_send() const {
-  if (is_open()) return;
+void websocket_core::require_open() const {
+  if (socket_->is_open()) return;
   throw std::system_error(make_error_code(websocket_errc::closed), "http::websocket: send");
 }
 
-task<> websocket_core::send(websocket_kind kind, std::span<const std::byte> bytes) {
-  const auto guard = co_await write_mutex_.lock();
-  check_may_send();
-  write_scope writing(*this);
-  io::buffer& output = writing.output;
-  session_.append_control(output);
-  if (bytes.size() > max_copied && session_.role() == websocket_role::server &&
-      !session_.is_compressed()) {
-    // The transport sends the header together with the bytes.
-    session_.append_header(kind, bytes.size(), output);
-    if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
-    output.clear();
-    if (auto rest = transport_->send(bytes)) co_await std::move(*rest);
-  } else {
-    session_.begin_message(kind, bytes.size());
-    for (bool is_complete = false; !is_complete;) {
-      is_complete = session_.append_data(bytes, output);
-      if (is_complete && session_.has_control_output()) session_.append_control(output);
-      if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
-      output.clear();
-    }
-  }
-  if (session_.has_control_output()) co_await write_control(output);
-  writing.complete();
+std::optional<task<>> websocket_core::send(websocket_message message) {
+  require_open();
+  socket_->send(message);
+  return finish_send(message.bytes.size());
 }
 
 task<> websocket_core::send(prepared_message message) {
-  auto sending = session_.role() == websocket_role::client ? send(message.kind(), message.bytes())
-                                                           : send_all({&message, 1});
+  auto sending = send_all({&message, 1});
   co_await std::move(sending);
 }
 
 task<> websocket_core::send_all(std::span<const prepared_message> messages) {
-  const auto guard = co_await write_mutex_.lock();
-  check_may_send();
-  write_scope writing(*this);
-  io::buffer& output = writing.output;
-  session_.append_control(output);
+  std::size_t size = 0;
   for (const prepared_message& each : messages) {
-    std::span<const std::byte> long_frame;  // a frame that is sent without a copy
-    if (session_.role() == websocket_role::client) {
-      session_.begin_message(each.kind(), each.bytes().size());
-      std::span<const std::byte> rest = each.bytes();
-      while (!session_.append_data(rest, output)) {
-      }
-    } else if (const auto frame = session_.frames_of(*each.encoded_); frame.size() > max_copied) {
-      long_frame = frame;
-    } else {
-      output.append(frame);
+    if (socket_->is_output_full()) {
+      if (auto rest = finish_send(std::exchange(size, 0))) co_await std::move(*rest);
     }
-    const bool is_last = &each == &messages.back();
-    if (!output.empty() && (is_last || !long_frame.empty() || output.size() >= max_gathered)) {
-      if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
-      output.clear();
-    }
-    if (!long_frame.empty()) {
-      if (auto rest = transport_->send(long_frame)) co_await std::move(*rest);
-    }
+    require_open();
+    socket_->send(each);
+    size += each.bytes().size();
   }
-  if (session_.has_control_output()) co_await write_control(output);
-  writing.complete();
-}
-
-task<> websocket_core::write_control(io::buffer& output) {
-  while (session_.has_control_output()) {
-    session_.append_control(output);
-    if (auto rest = transport_->send(output.bytes())) co_await std::move(*rest);
-    output.clear();
-  }
-}
-
-// Sends the control frames, unless another coroutine writes, which then sends them.
-task<> websocket_core::flush_control() {
-  if (is_writing_ || has_failed_) co_return;
-  const auto guard = co_await write_mutex_.lock();
-  if (has_failed_) co_return;
-  write_scope writing(*this);
-  co_await write_control(writing.output);
-  writing.complete();
+  if (auto rest = finish_send(size)) co_await std::move(*rest);
 }
 
 // --- Closing ---
 
+void websocket_core::begin_close(close_code code, std::string_view reason) {
+  if (socket_->has_ended_ || socket_->session_.has_sent_close()) return;
+  socket_->send_close(code, reason);
+}
+
+void websocket_core::fail_socket(const std::exception_ptr& error) noexcept {
+  if (error != gyre::detail::cancellation()) return socket_->end_now(io::errc::aborted, error);
+  try {
+    begin_close(close_code::going_away, {});
+    socket_->end_now(websocket_errc::ended, error);
+  } catch (...) {
+    socket_->end_now(io::errc::aborted, std::current_exception());
+  }
+}
+
+void websocket_core::begin_to_close(close_code code) noexcept {
+  try {
+    begin_close(code, {});
+    socket_->is_closing_ = true;
+  } catch (...) {
+    socket_->end_now(io::errc::aborted, std::current_exception());
+  }
+}
+
 task<> websocket_core::send_close(close_code code, std::string reason) {
-  if (session_.has_sent_close() || has_ended_) co_return;
-  session_.send_close(code, reason);
-  clock_.note_close(loop_.now());
-  auto flushing = as_result(with_timeout(flush_control(), close_limit()));
-  co_await std::move(flushing);
+  begin_close(code, reason);
+  auto finishing = as_result(with_timeout(finish_close(), close_limit()));
+  co_await std::move(finishing);
 }
 
 task<> websocket_core::close(close_code code, std::string reason) {
+  const closer_scope closing(*this);
   auto sending = send_close(code, std::move(reason));
   co_await std::move(sending);
-  while (!has_ended_ && !has_failed_) {
-    if (!is_receiving_) {
-      closer_receives_ = is_closers_call_ = true;
-      auto receiving = as_result(receive(receiving::pieces));
-      const auto received = co_await std::move(receiving);
-      closer_receives_ = false;
-      if (!received) break;
-    } else {
-      // The coroutine that receives may have ended this wait by a message.
-      if (is_waiting_) arm_timer();
-      auto waiting = as_result(with_timeout(wait_for_receiver(), close_limit()));
-      co_await std::move(waiting);
-      if (loop_.now() >= next_deadline()) break;
+  while (!socket_->has_ended_) {
+    std::optional<task<>> receiving;
+    if (!is_receiving_ && !closer_receives_) {
+      has_message_ = false;
+      socket_->is_closing_ = true;
+      receiving = receive_next();
     }
+    if (socket_->has_ended_) break;
+    const closer_task moving(*this, receiving.has_value());
+    auto waiting =
+        as_result(with_timeout(receiving ? std::move(*receiving) : await_change(), close_limit()));
+    const auto result = co_await std::move(waiting);
+    if (!result) break;
   }
-  has_ended_ = true;
-}
-
-task<> websocket_core::wait_for_receiver() {
-  has_close_waiter_ = true;
-  receive_ended_.reset();
-  co_await receive_ended_.wait();
+  if (!socket_->has_ended_) socket_->end_now(websocket_errc::ended);
 }
 
 // Returns the rest of the time for the peer's Close frame.
 duration websocket_core::close_limit() const noexcept {
-  const steady_time end = next_deadline();
-  return end == steady_time::max() ? duration::max() : duration(end - loop_.now());
+  const steady_time end = socket_->clock_.deadline(socket_->session_.settings());
+  return end == steady_time::max() ? duration::max() : duration(end - socket_->loop().now());
 }
 
 }  // namespace gyre::http::detail

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// websocket_core: joins the frames of a WebSocket with its transport and its time limits.
-//
-// While a receive waits, bytes go from the transport to the session as they come, and wake the
-// coroutine only when there is something for it. Meanwhile a timer runs: see websocket_clock. The
-// timer, and a stop of the server, interrupt the wait; the receive then acts, and waits again. When
-// the server's stop has begun, it sends Close 1001.
+// websocket_core: the face of a WebSocket towards coroutines.
 #pragma once
 
-#include <gyre/base/clock.hpp>
-#include <gyre/base/timer_operation.hpp>
-#include <gyre/exec/event_loop.hpp>
-#include <gyre/http/detail/input_receiver.hpp>
-#include <gyre/http/detail/websocket_clock.hpp>
-#include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/base/duration.hpp>
+#include <gyre/http/detail/websocket_driver.hpp>
+#include <gyre/http/detail/websocket_receive.hpp>
 #include <gyre/http/detail/websocket_session.hpp>
-#include <gyre/http/detail/websocket_transport.hpp>
 #include <gyre/http/prepared_message.hpp>
 #include <gyre/http/websocket_error.hpp>
 #include <gyre/http/websocket_message.hpp>
-#include <gyre/http/websocket_options.hpp>
-#include <gyre/io/buffer.hpp>
 #include <gyre/sync/event.hpp>
-#include <gyre/sync/mutex.hpp>
-#include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
@@ -31,91 +18,109 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <system_error>
 
 namespace gyre::http::detail {
 
-/// The state of a websocket, which documents the operations.
+/// The operations of a websocket, which documents them, above a websocket_driver that a derived
+/// class is. One receive waits at a time: as a node that the driver's turn resumes
+/// (served_websocket), or in a task that moves the bytes (websocket_pump). Other coroutines wait
+/// for a change: of the output, of the receive, or of the socket's end.
 ///
 /// Thread-safety: the loop's thread.
-class websocket_core final : timer_operation, input_receiver {
+class websocket_core {
  public:
-  /// `server_stop`: its stop makes the socket go away; it must outlive the core.
-  websocket_core(event_loop& loop, std::unique_ptr<websocket_transport> transport,
-                 websocket_role role, const websocket_options& options,
-                 websocket_agreement agreement, inplace_stop_token server_stop);
   websocket_core(const websocket_core&) = delete;
   websocket_core& operator=(const websocket_core&) = delete;
-  ~websocket_core();
 
-  task<std::optional<websocket_message>> receive(receiving mode);
-  task<> send(websocket_kind kind, std::span<const std::byte> bytes);
+  // --- Called by websocket_receive ---
+
+  /// Begins a receive. Returns whether it has ended. Throws io::errc::busy during another receive.
+  [[nodiscard]] bool begin_receive(receiving mode);
+  /// Called if the receive has not ended: returns a task that ends when it has; or nothing, after
+  /// which complete() of `receive` is called.
+  [[nodiscard]] std::optional<task<>> await_receive(websocket_receive& receive);
+  /// Called when the receive was stopped or destroyed.
+  void abandon_receive() noexcept;
+  /// Returns the result of a receive that has ended.
+  std::optional<websocket_message> take_result();
+
+  // --- Sending ---
+
+  /// Sends a message. Returns a task to await if the sender has to wait.
+  [[nodiscard]] std::optional<task<>> send(websocket_message message);
   task<> send(prepared_message message);
-  /// Sends the messages, several of them by one call of the transport.
   task<> send_all(std::span<const prepared_message> messages);
+
+  // --- Closing ---
+
   /// Sends a Close frame, unless one was sent. Fails like close().
   task<> send_close(close_code code, std::string reason);
   task<> close(close_code code, std::string reason);
+  /// Called when the program has dropped its websocket.
+  virtual void drop() noexcept = 0;
 
-  bool is_open() const noexcept {
-    return !session_.has_sent_close() && !has_failed_ && !has_ended_;
-  }
   /// See websocket_transport::keeps_output().
-  bool keeps_output() const noexcept { return transport_->keeps_output(); }
-  const websocket_session& session() const noexcept { return session_; }
-  std::string_view subprotocol() const noexcept { return session_.subprotocol(); }
-  event_loop& loop() const noexcept { return loop_; }
+  virtual bool keeps_output() const noexcept { return true; }
+  const websocket_driver& socket() const noexcept { return *socket_; }
+  const websocket_session& session() const noexcept { return socket_->session_; }
+
+ protected:
+  explicit websocket_core(websocket_driver& socket) noexcept : socket_(&socket) {}
+  ~websocket_core() = default;
+
+  // --- Called by the derived class ---
+
+  /// Gives the message of the session to the receive that waits, which may go on at once.
+  void on_message() noexcept;
+  /// Called when the socket has ended because of `reason`.
+  void on_end(std::error_code reason) noexcept;
+  /// Moves control frames of the session to the output.
+  void flush_control() { socket_->flush_all(); }
+  /// Lets the receive go on that waits although the socket has ended.
+  void end_receive() noexcept;
+  /// Lets coroutines go on that wait for a change.
+  void signal_change() noexcept {
+    if (change_ != nullptr) change_->set();
+  }
+  /// Ends the socket because of an exception of the function that serves it.
+  void fail_socket(const std::exception_ptr& error) noexcept;
+  /// Begins to close the socket without a coroutine that waits, and drops messages.
+  void begin_to_close(close_code code) noexcept;
+  /// Waits until signal_change() is called.
+  task<> await_change();
+  /// Whether a receive that has begun waits for a message.
+  bool awaits_message() const noexcept { return is_receiving_ && !has_message_; }
+  bool has_message() const noexcept { return has_message_; }
+  /// Whether close() receives, and drops messages.
+  bool drops_messages() const noexcept { return socket_->is_closing_; }
 
  private:
-  struct begin_going_away {
-    websocket_core* core;
-    void operator()() const noexcept { core->on_server_stop(); }
-  };
-  // Marks a running receive; at its end, the waits for it end.
-  class receive_scope;
-  class wait_scope;
-  class write_scope;
+  class closer_scope;
+  class closer_task;
 
-  void on_input(io::input& input) override;
-  void on_input_ended() noexcept override;
-  void end_wait() noexcept;
-  websocket_session::event next_event(receiving mode);
-  void note_message_begin() noexcept;
-  void check_transport();
-  task<> flush_control();
-  task<> on_interruption();
-  task<> write_control(io::buffer& output);
-  void check_may_send() const;
-  void on_server_stop() noexcept;
-  void on_timer() noexcept;
-  void interrupt() noexcept;
-  void arm_timer() noexcept;
-  steady_time next_deadline() const noexcept { return clock_.deadline(session_.settings()); }
-  task<> wait_for_receiver();
+  /// Begins to receive what comes: returns a task that moves the bytes until a message has come or
+  /// the socket has ended; or nothing if they come by themselves.
+  virtual std::optional<task<>> receive_next() = 0;
+  /// Returns a task that waits until more may be sent, or nothing. `size`: the bytes that were
+  /// sent.
+  virtual std::optional<task<>> finish_send(std::size_t size) = 0;
+  /// Waits until the Close frame was sent.
+  virtual task<> finish_close() = 0;
+
+  void begin_close(close_code code, std::string_view reason);
+  void require_open() const;
   duration close_limit() const noexcept;
-  [[noreturn, gnu::cold]] void fail(websocket_errc reason);
 
-  event_loop& loop_;
-  const std::unique_ptr<websocket_transport> transport_;
-  websocket_session session_;
-  gyre::mutex write_mutex_;  // held while a message or control frames are written
-  manual_reset_event receive_ended_;
-  auto_reset_event wake_;                          // ends the wait of a receive
-  std::optional<websocket_session::event> event_;  // has come while a receive waited
-  receiving mode_ = receiving::messages;           // of the receive that waits
-  websocket_clock clock_;
-  bool is_waiting_ = false;      // whether a receive waits for bytes
-  bool is_interrupted_ = false;  // whether the wait was interrupted
+  websocket_driver* const socket_;
+  websocket_receive* waiting_ = nullptr;          // the receive that waits for complete()
+  std::unique_ptr<manual_reset_event> change_;    // made by the first wait for a change
+  websocket_errc error_ = websocket_errc::ended;  // of a socket that has ended
+  std::uint16_t closers_ = 0;                     // calls of close() that wait
+  std::uint8_t results_in_a_row_ = 0;             // receives since the last wait
   bool is_receiving_ = false;
-  bool closer_receives_ = false;   // whether the running receive is that of close()
-  bool is_closers_call_ = false;   // whether the receive that begins is that of close()
-  bool has_close_waiter_ = false;  // whether a coroutine waits for the end of a receive
-  bool is_writing_ = false;
-  bool goes_away_ = false;              // whether the server's stop has begun
-  bool has_failed_ = false;             // whether nothing can be sent any more
-  bool has_ended_ = false;              // whether nothing can be received any more
-  std::uint32_t results_in_a_row_ = 0;  // receives since the last wait
-  std::optional<inplace_stop_callback<begin_going_away>> server_stop_;  // last: may call at once
+  bool closer_receives_ = false;  // whether a task of close() moves the bytes
+  bool has_message_ = false;      // whether the session has a message that no receive has returned
 };
 
 }  // namespace gyre::http::detail

@@ -62,12 +62,13 @@ class websocket_driver::broadcast_link final : public broadcast_target {
 
 websocket_driver::websocket_driver(steady_time now, websocket_role role,
                                    const websocket_options& options, websocket_agreement agreement,
-                                   websocket_callbacks callbacks)
+                                   websocket_face face)
     : timer_operation(
           [](timer_operation& timer) { static_cast<websocket_driver&>(timer).on_timer(); }),
-      callbacks_(std::move(callbacks)),
       session_(role, settings_pointer::share(options), options.compression, std::move(agreement)),
-      clock_(now) {}
+      is_paused_(face == websocket_face::coroutines),
+      clock_(now),
+      is_awaited_(face == websocket_face::coroutines) {}
 
 void websocket_driver::abandon() noexcept {
   if (!std::exchange(has_ended_, true)) {
@@ -79,57 +80,81 @@ void websocket_driver::abandon() noexcept {
 
 // --- Turns ---
 
-// Runs a part of the life of the socket, in which handlers are called. Everything that it sends
-// leaves with one call at the end.
 template <class Work>
 void websocket_driver::run_turn(Work work) noexcept {
-  is_in_turn_ = true;
+  const bool is_within_turn = std::exchange(is_in_turn_, true);
   try {
     work();
+    if (is_within_turn) return;
     if (!has_ended_) flush_all();
     if (!has_ended_) report_written();
   } catch (...) {
     end(io::errc::aborted, std::current_exception());
+    if (is_within_turn) return;
   }
   is_in_turn_ = false;
-  if (has_ended_) return;
-  update_reading();
-  arm_timer();
+  if (!has_ended_) {
+    update_reading();
+    arm_timer();
+  }
+  if (is_awaited_) on_turn_ended();
 }
 
 void websocket_driver::take_input(io::input& input) {
   run_turn([&] {
     if (!std::exchange(is_opened_, true)) {
-      callbacks_.open(*this);
-      if (is_stopping()) go_away();
+      deliver_open();
+      if (is_stopping() && !is_awaited_) go_away();
     }
     receive(input);
   });
   if (has_ended_) input.consume_all();
 }
 
+// Whether messages are delivered or dropped now, instead of staying with the transport.
+bool websocket_driver::takes_messages() const noexcept {
+  if (is_closing_) return true;
+  return !is_paused_ && (is_awaited_ || pending_output() <= max_pending());
+}
+
 void websocket_driver::receive(io::input& input) {
-  if (input.empty()) return;
+  if (has_ended_ || (input.empty() && !is_awaited_)) return;
   const steady_time now = loop().recent_time();
-  clock_.note_input(now);
+  if (!input.empty()) clock_.note_input(now);
   std::span<const std::byte> rest = input.bytes();
-  for (std::uint32_t count = 0; count < max_messages_in_a_row; ++count) {
-    if (!is_closing_ && (is_paused_ || pending_output() > max_pending())) break;
-    const auto event = session_.next(rest, is_closing_ ? receiving::pieces : receiving::messages);
+  std::uint32_t count = 0;
+  for (; count < max_messages_in_a_row && takes_messages(); ++count) {
+    const auto event = session_.next(rest, is_closing_ ? receiving::pieces : mode_);
     if (event == websocket_session::event::wants_input) break;
     if (event != websocket_session::event::message) {
       const bool is_closed = event == websocket_session::event::closed;
+      input.consume(input.size() - rest.size());
       return end(is_closed ? std::error_code() : make_error_code(session_.error()));
     }
-    if (!is_closing_) callbacks_.message(*this, session_.data());
+    clock_.end_message(now);
+    if (!is_closing_) deliver_message(session_.data());
+    if (has_ended_) return;
   }
   input.consume(input.size() - rest.size());
-  if (!rest.empty() && !is_paused_) deliver_rest();
+  if (is_awaited_) {
+    // The session may have more pieces, even without input.
+    if (count == max_messages_in_a_row && takes_messages()) schedule_turn();
+  } else if (!rest.empty() && !is_paused_) {
+    deliver_rest();
+  }
   if (session_.is_within_message()) {
     clock_.begin_message(now);
   } else {
     clock_.end_message(now);
   }
+}
+
+void websocket_driver::receive_now() noexcept {
+  run_turn([this] { receive_held(); });
+}
+
+void websocket_driver::end_now(std::error_code reason, std::exception_ptr failure) noexcept {
+  run_turn([&] { end(reason, std::move(failure)); });
 }
 
 void websocket_driver::on_output_taken() noexcept {
@@ -143,7 +168,8 @@ void websocket_driver::on_disconnected() noexcept {
 }
 
 void websocket_driver::begin_going_away() noexcept {
-  if (is_opened_ && !has_ended_) run_turn([this] { go_away(); });
+  const bool may_go = is_opened_ && !has_ended_ && !(is_awaited_ && is_paused_);
+  if (may_go) run_turn([this] { go_away(); });
 }
 
 void websocket_driver::go_away() {
@@ -163,7 +189,7 @@ void websocket_driver::go_away_now() noexcept {
 bool websocket_driver::send(websocket_message message) {
   if (!may_send(message.bytes.size())) return false;
   // A Pong precedes the messages that reply to later ones.
-  if (session_.has_control_output()) session_.append_control(output());
+  append_control();
   append_message(message.kind, message.bytes);
   note_message();
   return true;
@@ -179,7 +205,7 @@ bool websocket_driver::send(prepared_message message) {
 // Sends `frames`, which are those of a server. A client masks the message by a key of its own.
 void websocket_driver::send_encoded(const prepared_message& message,
                                     std::span<const std::byte> frames) {
-  if (session_.has_control_output()) session_.append_control(output());
+  append_control();
   if (session_.role() == websocket_role::client) {
     append_message(message.kind(), message.bytes());
   } else if (frames.size() > max_copied) {
@@ -206,6 +232,7 @@ void websocket_driver::append_message(websocket_kind kind, std::span<const std::
 // Whether a message of `size` bytes may be sent. Closes the socket if too much output waits.
 bool websocket_driver::may_send(std::size_t size) noexcept {
   if (!is_open() || !is_opened_) return false;
+  if (is_awaited_) return true;
   const std::size_t limit = session_.settings().limits.output;
   const auto has_room = [&] {
     // A reply of any size may be sent to a message that was received.
@@ -225,7 +252,7 @@ bool websocket_driver::may_send(std::size_t size) noexcept {
 }
 
 void websocket_driver::note_message() noexcept {
-  must_report_ = callbacks_.reports_writes();
+  must_report_ = reports_writes();
   note_output();
 }
 
@@ -235,7 +262,7 @@ void websocket_driver::note_output() noexcept {
   if (unsent_output() >= server_shard::max_output) flush_output();
   if (is_in_turn_) return;
   if (must_report_ || session_.has_control_output()) {
-    loop().start_timer(*this, loop().recent_time());  // a turn of this connection
+    schedule_turn();
   } else if (!schedule_flush()) {
     flush_output();
   } else {
@@ -243,9 +270,19 @@ void websocket_driver::note_output() noexcept {
   }
 }
 
+void websocket_driver::schedule_turn() noexcept { loop().start_timer(*this, loop().recent_time()); }
+
+// Appends control frames to the output. If the output of a coroutine's socket is full, Pongs and
+// pings stay in the session, which bounds them: receiving is not paused meanwhile.
+void websocket_driver::append_control() {
+  if (!session_.has_control_output()) return;
+  if (is_awaited_ && !has_ended_ && !session_.has_sent_close() && is_output_full()) return;
+  session_.append_control(output());
+}
+
 // Sends also control frames, which follow all messages.
 void websocket_driver::flush_all() {
-  if (session_.has_control_output()) session_.append_control(output());
+  append_control();
   flush({});
 }
 
@@ -254,7 +291,7 @@ void websocket_driver::report_written() {
   if (!must_report_ || (pending_output() != 0 && !session_.has_sent_close())) return;
   must_report_ = false;
   if (session_.has_sent_close()) return;
-  callbacks_.write_complete(*this);
+  deliver_write_complete();
   flush_all();
 }
 
@@ -281,7 +318,7 @@ void websocket_driver::update_reading() noexcept {
   const std::size_t queued = queued_output();
   const bool is_full = !is_closing_ && queued > max_pending();
   if (is_full || (must_report_ && queued != 0)) notify_when_taken();
-  if (is_full == is_full_) return;
+  if (is_full == is_full_ || is_awaited_) return;
   is_full_ = is_full;
   if (is_full) {
     pause_input();
@@ -304,8 +341,12 @@ void websocket_driver::arm_timer() noexcept {
 }
 
 void websocket_driver::on_timer() noexcept {
-  if (has_ended_) return;
-  run_turn([this] { act_at_deadline(); });
+  if (has_ended_ && !is_awaited_) return;
+  run_turn([this] {
+    if (has_ended_) return;
+    act_at_deadline();
+    if (is_awaited_ && !has_ended_) receive_held();
+  });
 }
 
 void websocket_driver::act_at_deadline() {
@@ -378,12 +419,12 @@ void websocket_driver::report_end(std::error_code reason, std::exception_ptr fai
   }
   if (is_opened_) {
     try {
-      callbacks_.close(*this, reason);
+      deliver_close(reason);
     } catch (...) {
       if (!failure) failure = std::current_exception();
     }
   }
-  callbacks_ = {};
+  drop_program();
   if (failure && !has_left && can_send()) {
     try {
       session_.send_close(close_code::internal_error, {});

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// websocket_driver: the life of a WebSocket of handlers, over any transport.
+// websocket_driver: the life of a WebSocket, over any transport, and for any program.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
-#include <gyre/http/detail/websocket_callbacks.hpp>
 #include <gyre/http/detail/websocket_clock.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_session.hpp>
@@ -14,7 +13,9 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -24,20 +25,38 @@
 
 namespace gyre::http::detail {
 
-/// Joins frames, time limits and handlers. A derived class moves the bytes: websocket_protocol
-/// those of a TCP connection, websocket_relay those of a websocket_transport. All handlers are
-/// called within turns: of input, of the timer, of output that was taken.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is not deleted by its base
+class websocket_core;
+
+/// Returns the number of bytes above which waiting output pauses receiving. `output_limit`: see
+/// websocket_limits.
+constexpr std::size_t max_output_while_reading(std::size_t output_limit) noexcept {
+  return std::min(output_limit / 2, std::size_t{64} << 10);
+}
+
+/// The side of the program: handlers that are called, or coroutines that await.
+enum class websocket_face : std::uint8_t { handlers, coroutines };
+
+/// Joins frames, time limits and the program. Derived classes move the bytes: websocket_protocol
+/// those of a TCP connection, transport_driver those of a websocket_transport. Classes derived from
+/// these are the face towards the program: called_websocket has handlers, websocket_core is awaited
+/// by coroutines. All functions of the face are called within turns: of input, of the timer, of
+/// output that was taken.
 ///
 /// | state | a message | the peer's Close | its FIN | the timer |
 /// |---|---|---|---|---|
-/// | open | on_message | replies, ends | ends | see websocket_clock |
+/// | open | delivered | replies, ends | ends | see websocket_clock |
 /// | closing (1) | dropped | ends | ends | ends |
-/// | going away (2) | on_message | ends | ends | ends |
+/// | going away (2) | delivered | ends | ends | ends |
 /// | ended (3) | dropped | dropped | closes | - |
 ///
 /// 1. After close(), and after a message above the limit of the output.
-/// 2. After the server's stop has begun.
-/// 3. on_close was called. The transport still sends its output.
+/// 2. After the server's stop has begun, or after close() while a coroutine receives.
+/// 3. The face knows the end. The transport still sends its output.
+///
+/// A coroutine receives one message at a time: without a receive that waits, receiving is paused.
+/// Its sends wait while much output waits, so that output does not pause receiving, as it does for
+/// handlers; instead, Pongs wait in the session until the output was taken.
 ///
 /// Thread-safety: the loop's thread.
 class websocket_driver : public websocket_connection, timer_operation {
@@ -66,7 +85,7 @@ class websocket_driver : public websocket_connection, timer_operation {
 
  protected:
   websocket_driver(steady_time now, websocket_role role, const websocket_options& options,
-                   websocket_agreement agreement, websocket_callbacks callbacks);
+                   websocket_agreement agreement, websocket_face face);
   ~websocket_driver() = default;
 
   // --- Called by the derived class ---
@@ -74,18 +93,29 @@ class websocket_driver : public websocket_connection, timer_operation {
   /// Receives bytes in a turn, the first of which, also one without bytes, opens the socket. Leaves
   /// bytes if receiving is paused, and for the next turn.
   void take_input(io::input& input);
+  /// Drops or delivers what the session has or gets of `input`. Called within a turn.
+  void receive(io::input& input);
   /// Called when the transport has taken output.
   void on_output_taken() noexcept;
   /// Called when the transport has ended, or has failed because of `reason`: ends the socket.
   void end(std::error_code reason, std::exception_ptr failure = {}) noexcept;
   /// Called when nothing can be sent any more.
   void on_disconnected() noexcept;
-  /// Sends Close 1001, and calls on_message until the peer's Close has come.
+  /// Sends Close 1001, and delivers messages until the peer's Close has come. Coroutines must
+  /// receive; otherwise their next receive begins to go away.
   void begin_going_away() noexcept;
   /// Sends Close 1001, and ends.
   void go_away_now() noexcept;
   /// Called by the destructor of the derived class, after which no handler is called.
   void abandon() noexcept;
+
+  /// Calls receive_held() in a turn. Faces of coroutines only; the socket may be destroyed
+  /// afterwards, as in the next function.
+  void receive_now() noexcept;
+  /// Calls end() in a turn.
+  void end_now(std::error_code reason, std::exception_ptr failure = {}) noexcept;
+  /// Makes a turn of the timer follow the tasks that are ready now.
+  void schedule_turn() noexcept;
 
   bool has_ended() const noexcept { return has_ended_; }
   bool is_in_turn() const noexcept { return is_in_turn_; }
@@ -94,6 +124,23 @@ class websocket_driver : public websocket_connection, timer_operation {
 
  private:
   class broadcast_link;
+
+  friend websocket_core;  // the face of coroutines
+
+  // --- The face ---
+
+  virtual void deliver_open() = 0;
+  virtual void deliver_message(websocket_message message) = 0;
+  virtual bool reports_writes() const noexcept = 0;
+  virtual void deliver_write_complete() = 0;
+  // Called once, for a socket that was open.
+  virtual void deliver_close(std::error_code reason) = 0;
+  // Drops what the program has given, after deliver_close().
+  virtual void drop_program() noexcept = 0;
+  // Called for faces of coroutines: passes the bytes that wait for a receive to receive().
+  virtual void receive_held() {}
+  // Called at the end of each turn of a face of coroutines, which may destroy the socket.
+  virtual void on_turn_ended() noexcept {}
 
   // --- The transport ---
 
@@ -127,9 +174,13 @@ class websocket_driver : public websocket_connection, timer_operation {
   virtual void close_when_sent() noexcept = 0;
 
   void begin_close(close_code code, std::string_view reason) override;
+  // Runs a part of the life of the socket, in which the face is called. Everything that it sends
+  // leaves with one call at the end. A face of coroutines may have been destroyed afterwards.
   template <class Work>
   void run_turn(Work work) noexcept;
-  void receive(io::input& input);
+  bool takes_messages() const noexcept;
+  bool is_output_full() const noexcept { return queued_output() > max_pending(); }
+  void append_control();
   void go_away();
   void send_encoded(const prepared_message& message, std::span<const std::byte> frames);
   void append_message(websocket_kind kind, std::span<const std::byte> bytes);
@@ -148,19 +199,20 @@ class websocket_driver : public websocket_connection, timer_operation {
   void act_at_deadline();
   void report_end(std::error_code reason, std::exception_ptr failure, bool has_left) noexcept;
 
-  websocket_callbacks callbacks_;
   std::unique_ptr<std::shared_ptr<broadcast_link>> broadcasts_;  // null without a subscription
-  // The flags are in the padding of the two members before them.
+  // The flags are in the padding of the members before them.
   [[no_unique_address]] websocket_session session_;
-  bool is_opened_ = false;  // whether on_open was called
+  bool is_opened_ = false;  // whether the program knows the socket
   bool is_in_turn_ = false;
-  bool is_paused_ = false;      // whether the program has paused receiving
+  bool is_paused_ = false;      // whether the program has paused receiving, or awaits no message
   bool is_full_ = false;        // whether much output has paused receiving
   bool exceeds_limit_ = false;  // whether a send was above the limit
   [[no_unique_address]] websocket_clock clock_;
   bool is_closing_ = false;   // whether messages that come are dropped
   bool must_report_ = false;  // whether messages were sent since on_write_complete
   bool has_ended_ = false;
+  const bool is_awaited_;  // whether the face is that of coroutines
+  receiving mode_ = receiving::messages;
 };
 
 }  // namespace gyre::http::detail

@@ -10,14 +10,14 @@ namespace gyre::http::detail {
 
 websocket_protocol::websocket_protocol(net::tcp_connection& tcp, server_shard& shard,
                                        upgraded_request request, const websocket_options& options,
-                                       websocket_agreement agreement, websocket_callbacks callbacks)
+                                       websocket_agreement agreement, websocket_face face)
     : websocket_driver(shard.loop().recent_time(), websocket_role::server, options,
-                       std::move(agreement), std::move(callbacks)),
+                       std::move(agreement), face),
       tcp_(tcp),
       shard_(shard.core().shared_from_this(), &shard),
       request_(std::move(request)) {}
 
-websocket_protocol::~websocket_protocol() {
+void websocket_protocol::leave() noexcept {
   if (shard_->output_owner == this) {
     shard_->output.clear();
     shard_->output_owner = nullptr;

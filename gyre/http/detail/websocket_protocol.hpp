@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// websocket_protocol: a server's WebSocket of handlers, on a connection that HTTP/1.1 has left to
-// it.
+// websocket_protocol: a server's WebSocket on a connection that HTTP/1.1 has left to it.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -19,23 +18,20 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace gyre::http::detail {
 
-/// The context of a tcp_connection after an upgrade.
+/// The context of a tcp_connection after an upgrade. Derived classes are its face towards handlers,
+/// and towards a coroutine.
 ///
 /// Thread-safety: the loop's thread.
-/// Complexity: 208 bytes of the slab, beside those of the session, the handlers and the request.
-class websocket_protocol final : public gyre::detail::slab_object,
-                                 public connection_protocol,
-                                 public websocket_driver {
+class websocket_protocol : public gyre::detail::slab_object,
+                           public connection_protocol,
+                           public websocket_driver {
  public:
-  websocket_protocol(net::tcp_connection& tcp, server_shard& shard, upgraded_request request,
-                     const websocket_options& options, websocket_agreement agreement,
-                     websocket_callbacks callbacks);
   websocket_protocol(const websocket_protocol&) = delete;
   websocket_protocol& operator=(const websocket_protocol&) = delete;
-  ~websocket_protocol() override;
 
   // connection_protocol
   void on_message(io::input& input) override { take_input(input); }
@@ -47,6 +43,21 @@ class websocket_protocol final : public gyre::detail::slab_object,
   void flush_output() noexcept override;
 
   event_loop& loop() const override { return shard_->loop(); }
+
+ protected:
+  websocket_protocol(net::tcp_connection& tcp, server_shard& shard, upgraded_request request,
+                     const websocket_options& options, websocket_agreement agreement,
+                     websocket_face face);
+  ~websocket_protocol() override = default;
+
+  net::tcp_connection& tcp() const noexcept { return tcp_; }
+  server_shard& shard() const noexcept { return *shard_; }
+  bool is_stopping() const noexcept override { return shard_->core().is_draining(); }
+  void conclude(const std::exception_ptr& failure, bool has_left) noexcept override;
+  void close_when_sent() noexcept override;
+  /// Called by the destructor of the derived class, and when the connection has gone: the socket
+  /// ends if it has not ended.
+  void leave() noexcept;
 
  private:
   // websocket_driver
@@ -64,14 +75,24 @@ class websocket_protocol final : public gyre::detail::slab_object,
   void pause_input() noexcept override { tcp_.pause_reading(); }
   void resume_input() noexcept override { tcp_.resume_reading(); }
   void deliver_rest() noexcept override;
-  bool is_stopping() const noexcept override { return shard_->core().is_draining(); }
   void abort() noexcept override { tcp_.abort(); }
-  void conclude(const std::exception_ptr& failure, bool has_left) noexcept override;
-  void close_when_sent() noexcept override;
 
   net::tcp_connection& tcp_;
   const std::shared_ptr<server_shard> shard_;  // a part of the core, which it keeps
   upgraded_request request_;
+};
+
+/// A websocket_protocol of handlers.
+///
+/// Complexity: 208 bytes of the slab, beside those of the session, the handlers and the request.
+class handler_protocol final : public called_websocket<websocket_protocol> {
+ public:
+  handler_protocol(websocket_callbacks callbacks, net::tcp_connection& tcp, server_shard& shard,
+                   upgraded_request request, const websocket_options& options,
+                   websocket_agreement agreement)
+      : called_websocket(std::move(callbacks), tcp, shard, std::move(request), options,
+                         std::move(agreement)) {}
+  ~handler_protocol() override { leave(); }
 };
 
 }  // namespace gyre::http::detail

@@ -13,6 +13,7 @@
 #include <gyre/http/detail/utf8_validator.hpp>
 #include <gyre/http/detail/websocket_frame.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_receive.hpp>
 #include <gyre/http/detail/websocket_settings.hpp>
 #include <gyre/http/websocket_error.hpp>
 #include <gyre/http/websocket_message.hpp>
@@ -37,8 +38,6 @@ struct encoded_message;
 void check_close(close_code code, std::string_view reason);
 
 enum class websocket_role : std::uint8_t { server, client };
-/// How messages are received: whole, or in pieces.
-enum class receiving : std::uint8_t { messages, pieces };
 
 /// Both directions of one end. After the peer's Close frame, or a failure, the rest of the input is
 /// dropped; the reply, or this side's Close frame, is then in the control output.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/websocket_receive.hpp>
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/http/detail/websocket_core.hpp>
+
+#include <system_error>
+#include <utility>
+
+namespace gyre::http::detail {
+
+websocket_receive::~websocket_receive() {
+  if (abandon()) cancel();
+  if (has_begun_) core_->abandon_receive();
+}
+
+bool websocket_receive::await_ready() {
+  const bool has_ended = core_->begin_receive(mode_);
+  has_begun_ = true;
+  return has_ended;
+}
+
+// Returns whether a task receives.
+bool websocket_receive::begin_task() {
+  auto receiving = core_->await_receive(*this);
+  if (!receiving) return false;
+  task_ = std::move(*receiving);
+  return has_task_ = true;
+}
+
+bool websocket_receive::wait(std::coroutine_handle<> coroutine,
+                             const task_context& context) noexcept {
+  set_context(context);
+  return begin(core_->socket().loop(), coroutine, context);
+}
+
+bool websocket_receive::start() noexcept { return false; }
+
+bool websocket_receive::cancel() noexcept {
+  is_cancelled_ = true;
+  if (std::exchange(has_begun_, false)) core_->abandon_receive();
+  return true;
+}
+
+std::optional<websocket_message> websocket_receive::await_resume() {
+  if (has_task_) {
+    task_.await_resume();
+  } else if (context() != nullptr) {
+    end();
+    if (is_cancelled_) {
+      gyre::detail::throw_failure(std::make_error_code(std::errc::operation_canceled), context());
+    }
+  }
+  has_begun_ = false;
+  return core_->take_result();
+}
+
+}  // namespace gyre::http::detail
