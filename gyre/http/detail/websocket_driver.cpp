@@ -218,14 +218,13 @@ void websocket_driver::send_encoded(const prepared_message& message,
 
 void websocket_driver::append_message(websocket_kind kind, std::span<const std::byte> bytes) {
   io::buffer& frames = output();
-  if (bytes.size() > max_copied && session_.role() == websocket_role::server &&
-      !session_.is_compressed()) {
+  if (session_.role() == websocket_role::server && !session_.is_compressed()) {
     session_.append_header(kind, bytes.size(), frames);
-    flush(bytes);
-  } else {
-    session_.begin_message(kind, bytes.size());
-    while (!session_.append_data(bytes, frames)) {
-    }
+    if (bytes.size() > max_copied) return flush(bytes);
+    return frames.append(bytes);
+  }
+  session_.begin_message(kind, bytes.size());
+  while (!session_.append_data(bytes, frames)) {
   }
 }
 

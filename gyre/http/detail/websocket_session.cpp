@@ -447,12 +447,10 @@ void websocket_session::set_mask(websocket_header& header) {
 void websocket_session::append_frame(websocket_header header, std::span<const std::byte> payload,
                                      io::buffer& output) {
   set_mask(header);
-  std::array<std::byte, websocket_header::max_size> head;
-  const std::size_t head_size = header.write(head);
-  const std::span<std::byte> room = output.prepare(head_size + payload.size());
-  std::copy_n(head.begin(), head_size, room.begin());
+  const std::span<std::byte> room = output.prepare(websocket_header::max_size + payload.size());
+  const std::size_t head_size = header.write(room.first<websocket_header::max_size>());
   copy_bytes(header, 0, payload, room.data() + head_size);
-  output.commit(room.size());
+  output.commit(head_size + payload.size());
 }
 
 void websocket_session::append_control_frame(websocket_opcode opcode,
@@ -501,8 +499,8 @@ void websocket_session::append_header(websocket_kind kind, std::size_t size, io:
 
 void websocket_session::append_header(websocket_header& header, io::buffer& output) {
   set_mask(header);
-  std::array<std::byte, websocket_header::max_size> head;
-  output.append(std::span<const std::byte>(head).first(header.write(head)));
+  const std::span<std::byte> room = output.prepare(websocket_header::max_size);
+  output.commit(header.write(room.first<websocket_header::max_size>()));
 }
 
 void websocket_session::begin_message(websocket_kind kind, std::size_t size) {
