@@ -10,15 +10,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <thread>
@@ -181,6 +185,76 @@ TEST_F(Slab, CacheKeepsNoMoreThanTheLimit) {
   gyre::set_slab_cache_limit(0);
   deallocate_all(allocate_many(20'000, 64), 64);
   EXPECT_EQ(read_slab_stats().bytes_cached, 0U);
+}
+
+TEST_F(Slab, AFullCacheUnmapsASixteenthOfItsSlabsAtOnce) {
+  constexpr std::size_t limit = 64 * slab_bytes;
+  gyre::set_slab_cache_limit(limit);
+  const auto blocks = allocate_many(100 * slab_bytes / 4096, 4096);
+  for (void* block : blocks) {
+    const gyre::slab_stats before_free = read_slab_stats();
+    slab_deallocate(block, 4096);
+    const gyre::slab_stats now = read_slab_stats();
+    ASSERT_LE(now.bytes_cached, limit);
+    if (now.slabs_unmapped != before_free.slabs_unmapped) {
+      ASSERT_EQ(before_free.bytes_cached, limit);
+      ASSERT_EQ(now.bytes_cached, limit - limit / 16);
+    }
+  }
+  EXPECT_GT(read_slab_stats().slabs_unmapped, before_.slabs_unmapped);
+}
+
+TEST_F(Slab, TrimUnmapsEachEmptySlab) {
+  std::set<void*> slabs;
+  std::vector<void*> blocks = allocate_many(1000, 4096);
+  for (void* block : blocks) slabs.insert(&gyre::detail::slab::of(block));
+  ASSERT_GE(slabs.size(), 50U);
+  // In another order than that of the addresses, with a slab between others that stays in use.
+  std::rotate(blocks.begin(), blocks.begin() + 300, blocks.end());
+  void* const kept = blocks.back();
+  blocks.pop_back();
+  deallocate_all(blocks, 4096);
+  gyre::slab_trim();
+  for (void* const each : slabs) {
+    const auto page = reinterpret_cast<std::uintptr_t>(each) & ~std::uintptr_t{4095};
+    const bool is_mapped = ::msync(reinterpret_cast<void*>(page), 4096, MS_ASYNC) == 0;
+    EXPECT_EQ(is_mapped, each == &gyre::detail::slab::of(kept));
+    EXPECT_TRUE(is_mapped || errno == ENOMEM);
+  }
+  std::memset(kept, 1, 4096);
+  slab_deallocate(kept, 4096);
+}
+
+std::size_t mapping_count() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+}
+
+// A hole in the address space in which a slab would fit were it aligned.
+class misaligned_hole {
+ public:
+  misaligned_hole() {
+    EXPECT_NE(memory_, MAP_FAILED);
+    const auto start = reinterpret_cast<std::uintptr_t>(memory_);
+    const std::uintptr_t hole = (start / slab_bytes + 1) * slab_bytes + 4096;
+    ::munmap(reinterpret_cast<void*>(hole), slab_bytes);
+  }
+  ~misaligned_hole() { ::munmap(memory_, bytes); }
+  misaligned_hole& operator=(misaligned_hole&&) = delete;
+
+ private:
+  static constexpr std::size_t bytes = 4 * slab_bytes;
+  void* memory_ = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+TEST_F(Slab, ManySlabsAreFewMappingsOfTheKernel) {
+  const misaligned_hole hole;
+  const std::size_t before = mapping_count();
+  const auto blocks = allocate_many(16'000, 4096);
+  ASSERT_GE(new_slabs(), 1000U);
+  EXPECT_LE(mapping_count() - before, 200U);
+  deallocate_all(blocks, 4096);
 }
 
 TEST_F(Slab, RequestsBeyondTheLargestClassGoToOperatorNew) {

@@ -7,7 +7,7 @@ bool barrier_base::subtract(std::uint64_t arrivals, woken_waiters& ready) noexce
   assert(missing_ >= arrivals && "more arrived at a gyre::barrier than were expected");
   missing_ -= arrivals;
   if (missing_ != 0) return false;
-  while (!waiting_.empty()) ready.complete(waiting_.front());
+  ready.complete_all(waiting_);
   return true;
 }
 
@@ -41,7 +41,7 @@ void barrier_base::begin_phase(woken_waiters& ready) noexcept {
   const locked_state state(lock_);
   missing_ = expected_;
   ++phase_;
-  while (!waiting_.empty()) ready.complete(waiting_.front());
+  ready.complete_all(waiting_);
 }
 
 bool barrier_base::withdraw(barrier_waiter& node) noexcept {

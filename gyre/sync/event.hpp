@@ -50,6 +50,7 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   friend wait_operation;
   friend waiting_line;
 
+  static constexpr bool takes_all_or_none = true;
   static constexpr word flag = 4;
 
   bool admit(detail::waiter&) const noexcept { return is_set(); }

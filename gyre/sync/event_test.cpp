@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <future>
 #include <memory>
 #include <utility>
@@ -64,6 +65,33 @@ TEST(ManualResetEvent, WakesAllInTheOrderOfComing) {
   started late(here, waits(event, order, 4));
   here.run_all();
   EXPECT_THAT(order, ElementsAre(1, 2, 3)) << "all who waited, and nobody else";
+}
+
+// The waiters are completed from both ends of their list.
+TEST(ManualResetEvent, WakesAnyNumberInTheOrderOfComing) {
+  for (int count = 0; count < 10; ++count) {
+    for (const bool alternates : {false, true}) {
+      manual_executor one;
+      manual_executor other;
+      manual_reset_event event;
+      std::vector<int> order_of_one;
+      std::vector<int> order_of_other;
+      std::vector<int> expected_of_one;
+      std::vector<int> expected_of_other;
+      std::deque<started> waiters;
+      for (int i = 0; i < count; ++i) {
+        const bool is_other = alternates && i % 2 == 1;
+        waiters.emplace_back(is_other ? other : one,
+                             waits(event, is_other ? order_of_other : order_of_one, i));
+        (is_other ? expected_of_other : expected_of_one).push_back(i);
+      }
+      event.set();
+      one.run_all();
+      other.run_all();
+      EXPECT_EQ(order_of_one, expected_of_one);
+      EXPECT_EQ(order_of_other, expected_of_other);
+    }
+  }
 }
 
 TEST(ManualResetEvent, MayBeDestroyedByWhoFindsItSet) {

@@ -71,6 +71,7 @@ class latch : detail::waiting_line<latch> {
   friend arrival_operation;
   friend waiting_line;
 
+  static constexpr bool takes_all_or_none = true;
   static constexpr word one = 4;
 
   bool admit(detail::waiter&) const noexcept { return try_wait(); }

@@ -5,6 +5,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/base/slab.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -25,63 +26,87 @@ namespace {
 
 const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
 
-// A task that has started. Destroys itself and frees its memory when the task ends.
-class scope::child : public task_context, public detail::scope_entry {
- public:
-  child(scope& owner, executor& target, task<>&& work) noexcept
-      : task_context(owner.inherited_), scope_(owner), work_(std::move(work)) {
-    where = &target;
-    finished = &on_end;
-  }
-
-  void start() { detail::task_access::state(work_).start(*this); }
-  // Prepares the task, so that backtraces show it before it begins.
-  void prepare() noexcept { detail::task_access::state(work_).prepare(*this); }
-
- private:
-  static inline std::coroutine_handle<> on_end(task_context& context) noexcept;
-
-  scope& scope_;
-  task<> work_;
-};
-
 // A task from spawn() to its end, which backtraces show before it begins.
-class scope::traced_child final : public detail::slab_object, public child, public operation {
+class scope::traced_child final : public detail::slab_object,
+                                  task_context,
+                                  detail::scope_entry,
+                                  operation {
  public:
   static void post(scope& owner, executor& target, task<>&& work, const char* task_name) {
     auto posted = std::make_unique<traced_child>(owner, target, std::move(work));
     posted->trace.name.set(task_name);
-    posted->prepare();
+    // Prepares the task, so that backtraces show it before it begins.
+    detail::task_access::state(posted->work_).prepare(*posted);
     owner.add_task(*posted, *posted);
     target.post(*posted.release());
   }
 
   traced_child(scope& owner, executor& target, task<>&& work) noexcept
-      : child(owner, target, std::move(work)),
-        operation([](operation& self) { static_cast<traced_child&>(self).start(); }) {}
-  static void release(child* node) noexcept { delete static_cast<traced_child*>(node); }
+      : task_context(owner.inherited_),
+        operation([](operation& self) {
+          auto& posted = static_cast<traced_child&>(self);
+          detail::task_access::state(posted.work_).start(posted);
+        }),
+        scope_(owner),
+        work_(std::move(work)) {
+    where = &target;
+    finished = &on_end;
+  }
+
+ private:
+  static std::coroutine_handle<> on_end(task_context& context) noexcept {
+    auto& self = static_cast<traced_child&>(context);
+    scope& owner = self.scope_;
+    const executor* const end_executor = self.where;
+    if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
+      owner.add_error(std::move(error));
+    }
+    owner.unlist(self);
+    delete &self;
+    return owner.finish_task(end_executor);
+  }
+
+  scope& scope_;
+  task<> work_;
 };
 
-// A task posted to its executor and not yet started. Its block is large enough for the child that
-// replaces it there.
-class scope::posted_child final : operation {
-  static constexpr std::size_t bytes = sizeof(child);
-
+// A task that has started. Destroys itself and frees its memory when the task ends; the scope's
+// tasks_end_ has then got the task's error.
+class scope::started_child final : task_context {
  public:
+  started_child(scope& owner, executor& target) noexcept
+      : task_context(owner.inherited_), scope_(owner) {
+    where = &target;
+    finished = &on_end;
+  }
+
+  void start(task<> work) {
+    detail::task_access::state(work).start_detached(*this, scope_.tasks_end_);
+  }
+
+ private:
+  static std::coroutine_handle<> on_end(task_context& context) noexcept;
+
+  scope& scope_;
+};
+
+// A task posted to its executor and not yet started. Its block is large enough for the
+// started_child that replaces it there.
+class scope::posted_child final : operation {
+ public:
+  static constexpr std::size_t bytes() noexcept {
+    return std::max(sizeof(posted_child), sizeof(started_child));
+  }
   static void post(scope& owner, executor& target, task<>&& work, const char*) {
-    void* const memory = slab_allocate(bytes);
+    void* const memory = slab_allocate(bytes());
     detail::scope_entry unlisted;
     try {
       owner.add_task(unlisted, owner.inherited_);
     } catch (...) {
-      slab_deallocate(memory, bytes);
+      slab_deallocate(memory, bytes());
       throw;
     }
     target.post(*new (memory) posted_child(owner, target, std::move(work)));
-  }
-  static void release(child* node) noexcept {
-    node->~child();
-    slab_deallocate(node, bytes);
   }
 
  private:
@@ -94,26 +119,21 @@ class scope::posted_child final : operation {
     executor& target = posted.where_;
     task<> work = std::move(posted.work_);
     posted.~posted_child();
-    static_assert(sizeof(posted_child) <= bytes);
-    (new (static_cast<void*>(&posted)) child(owner, target, std::move(work)))->start();
+    (new (static_cast<void*>(&posted)) started_child(owner, target))->start(std::move(work));
   }
 
   scope& scope_;
   executor& where_;
   task<> work_;
-
-  static_assert(detail::records_backtraces || bytes <= 64, "spawn() says so");
 };
 
-std::coroutine_handle<> scope::child::on_end(task_context& context) noexcept {
-  auto& self = static_cast<child&>(context);
-  scope& owner = self.scope_;
-  const executor* const end_executor = self.where;
-  if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
-    owner.add_error(std::move(error));
-  }
-  owner.unlist(self);
-  starter::release(&self);
+std::coroutine_handle<> scope::started_child::on_end(task_context& context) noexcept {
+  static_assert(detail::records_backtraces || posted_child::bytes() == 48, "spawn() says so");
+  auto* const self = static_cast<started_child*>(&context);
+  scope& owner = self->scope_;
+  const executor* const end_executor = self->where;
+  self->~started_child();
+  slab_deallocate(self, posted_child::bytes());
   return owner.finish_task(end_executor);
 }
 

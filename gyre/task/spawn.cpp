@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <coroutine>
 #include <cstddef>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -24,6 +25,11 @@ struct spawned_work {
   [[no_unique_address]] traced_field<const char*> name;
 };
 
+constinit detached_end ends_program([](const detached_end&,
+                                       const std::exception_ptr& error) noexcept {
+  end_detached(error);
+});
+
 /// A started coroutine without spawn_options::on_error.
 class detached_task final : task_context {
  public:
@@ -36,12 +42,10 @@ class detached_task final : task_context {
     trace.name.set(source.name.get());
   }
 
-  void start(task<> work) { task_access::state(work).start_detached(*this, end_); }
+  void start(task<> work) { task_access::state(work).start_detached(*this, ends_program); }
 
  private:
   static std::coroutine_handle<> destroy(task_context& self) noexcept;
-
-  detached_end end_;
 };
 
 /// A started coroutine with spawn_options::on_error.

@@ -44,7 +44,7 @@ std::coroutine_handle<> end_failed_or_unawaited(task_promise_base& promise,
     self.destroy();
     return next;
   }
-  promise.end->end_without_continuation();
+  if (!promise.end->is_detached()) promise.end->end_without_continuation();
   announce_end(context);
   self.destroy();
   return context.finished(context);
@@ -54,7 +54,11 @@ void end_detached(const std::exception_ptr& error) noexcept {
   if (error != cancellation()) terminate_detached(error);
 }
 
-void end_detached() noexcept { end_detached(caught_error()); }
+void fail_detached(const task_end& end, const std::exception_ptr& error) noexcept {
+  static_cast<const detached_end&>(end).receive_error(error);
+}
+
+void fail_detached(const task_end& end) noexcept { fail_detached(end, caught_error()); }
 
 void catch_into(std::exception_ptr* error) noexcept { std::construct_at(error, caught_error()); }
 

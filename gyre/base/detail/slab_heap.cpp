@@ -3,34 +3,37 @@
 
 #include <sys/mman.h>
 
+#include <functional>
 #include <new>
+#include <utility>
 
 namespace gyre {
 namespace {
 
+// The most slabs that one call of the system maps or unmaps: each alone would take several times as
+// long, and would be a mapping of its own for the kernel, which limits their number.
+constexpr std::size_t max_slabs_together = 16;
+// The part of a full cache that is unmapped at once, as a divisor.
+constexpr std::size_t unmapped_share = 16;
+
 constinit std::atomic<std::size_t> max_cached_bytes{default_slab_cache_limit};
 constinit std::atomic<detail::slab_heap*> heaps{nullptr};
 
-std::byte* map_bytes(std::size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc{};
-  return static_cast<std::byte*>(memory);
-}
-
-// Maps memory aligned to `bytes`. The kernel puts mappings of one size side by side: after the
-// first one is aligned, most are.
-std::byte* map_aligned(std::size_t bytes) {
-  const auto misalignment = [bytes](std::byte* memory) {
-    return reinterpret_cast<std::uintptr_t>(memory) % bytes;
-  };
-  std::byte* memory = map_bytes(bytes);
-  if (misalignment(memory) == 0) return memory;
-  ::munmap(memory, bytes);
-  memory = map_bytes(2 * bytes);
-  const std::size_t padding = (bytes - misalignment(memory)) % bytes;
-  if (padding != 0) ::munmap(memory, padding);
-  ::munmap(memory + padding + bytes, bytes - padding);
-  return memory + padding;
+// Maps memory for `count` slabs; returns null without memory. The kernel puts a new mapping below
+// the earlier ones, so this function keeps the upper end of what it maps: the memory of the next
+// call then lies beside it, and slabs of both can be unmapped together.
+std::byte* map_slabs(std::size_t count) noexcept {
+  constexpr std::size_t alignment = detail::slab::bytes;
+  const std::size_t bytes = count * alignment;
+  void* const memory = ::mmap(nullptr, bytes + alignment, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  const std::size_t above = reinterpret_cast<std::uintptr_t>(memory) % alignment;
+  const std::size_t below = alignment - above;
+  std::byte* const start = static_cast<std::byte*>(memory) + below;
+  ::munmap(memory, below);
+  if (above != 0) ::munmap(start + bytes, above);
+  return start;
 }
 
 }  // namespace
@@ -44,18 +47,27 @@ std::size_t slab_cache_limit() noexcept { return max_cached_bytes.load(std::memo
 
 namespace detail {
 
-slab& slab::map(slab_heap& owner) {
-  std::byte* memory = map_aligned(bytes);
-  add_leak_root(memory, bytes);
-  return *::new (at(reinterpret_cast<std::uintptr_t>(memory))) slab{owner};
+slab& slab::make(std::byte* start, slab_heap& owner) noexcept {
+  add_leak_root(start, bytes);
+  return *::new (at(reinterpret_cast<std::uintptr_t>(start))) slab{owner};
 }
 
-void slab::unmap(slab& unused_slab) noexcept {
-  std::byte* memory = unused_slab.start();
-  unused_slab.~slab();
-  unpoison(memory, bytes);
-  remove_leak_root(memory, bytes);
-  ::munmap(memory, bytes);
+void slab::unmap(std::span<slab*> unused_slabs) noexcept {
+  std::sort(unused_slabs.begin(), unused_slabs.end(), std::less<>());
+  std::byte* run_start = nullptr;
+  std::byte* run_end = nullptr;
+  for (slab* const each : unused_slabs) {
+    std::byte* const memory = each->start();
+    each->~slab();
+    unpoison(memory, bytes);
+    remove_leak_root(memory, bytes);
+    if (memory != run_end) {
+      if (run_start != nullptr) ::munmap(run_start, static_cast<std::size_t>(run_end - run_start));
+      run_start = memory;
+    }
+    run_end = memory + bytes;
+  }
+  if (run_start != nullptr) ::munmap(run_start, static_cast<std::size_t>(run_end - run_start));
 }
 
 void slab::assign(std::size_t size_class) noexcept {
@@ -121,8 +133,7 @@ slab& slab_heap::next_slab(std::size_t size_class) {
       --empty_count_;
       cached_.subtract(slab::bytes);
     } else {
-      next = &slab::map(*this);
-      mapped_.add(1);
+      next = &new_slab();
     }
     next->assign(size_class);
   }
@@ -131,6 +142,24 @@ slab& slab_heap::next_slab(std::size_t size_class) {
   current_[size_class] = next;
   if (!next->has_free()) next->cut();
   return *next;
+}
+
+// Maps as many slabs as the heap holds, up to a limit: a thread that uses few maps few.
+slab& slab_heap::new_slab() {
+  if (reserved_count_ == 0) {
+    const auto held = static_cast<std::size_t>(mapped_.get() - unmapped_.get());
+    reserved_count_ = std::clamp<std::size_t>(held, 1, max_slabs_together);
+    reserved_ = map_slabs(reserved_count_);
+    if (reserved_ == nullptr) reserved_ = map_slabs(reserved_count_ = 1);
+    if (reserved_ == nullptr) {
+      reserved_count_ = 0;
+      throw std::bad_alloc{};
+    }
+  }
+  slab& made = slab::make(std::exchange(reserved_, reserved_ + slab::bytes), *this);
+  --reserved_count_;
+  mapped_.add(1);
+  return made;
 }
 
 void slab_heap::retire_current(std::size_t size_class) noexcept {
@@ -159,15 +188,21 @@ void slab_heap::move_to_matching_list(slab& target) noexcept {
   empty_.push_front(target);
   ++empty_count_;
   cached_.add(slab::bytes);
-  shrink_cache(slab_cache_limit());
+  const std::size_t limit = slab_cache_limit() / slab::bytes;
+  if (empty_count_ > limit) unmap_oldest(empty_count_ - limit + limit / unmapped_share);
 }
 
-void slab_heap::shrink_cache(std::size_t limit) noexcept {
-  while (empty_count_ * slab::bytes > limit) {
-    slab::unmap(*empty_.pop_back());
-    --empty_count_;
-    cached_.subtract(slab::bytes);
-    unmapped_.add(1);
+// Unmaps `slabs` of the empty slabs, beginning with the oldest.
+void slab_heap::unmap_oldest(std::size_t slabs) noexcept {
+  while (slabs > 0) {
+    std::array<slab*, max_slabs_together> group;
+    const std::size_t count = std::min(slabs, group.size());
+    for (slab*& each : std::span(group).first(count)) each = empty_.pop_back();
+    slab::unmap(std::span(group).first(count));
+    slabs -= count;
+    empty_count_ -= count;
+    cached_.subtract(count * slab::bytes);
+    unmapped_.add(count);
   }
 }
 
@@ -234,7 +269,7 @@ void slab_heap::trim() noexcept {
     retire_current(size_class);
   }
   drain();
-  shrink_cache(0);
+  unmap_oldest(empty_count_);
 }
 
 void slab_heap::abandon() noexcept {
@@ -244,10 +279,10 @@ void slab_heap::abandon() noexcept {
 
 // Gives up ownership, after unmapping the empty slabs, which a heap without owner does not keep.
 void slab_heap::give_up_ownership() noexcept {
-  shrink_cache(0);
+  unmap_oldest(empty_count_);
   while (!given_back_.try_abandon()) {
     drain();
-    shrink_cache(0);
+    unmap_oldest(empty_count_);
   }
 }
 

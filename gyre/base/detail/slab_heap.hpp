@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace gyre::detail {
 
@@ -26,10 +27,11 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
  public:
   /// Constructs a slab without blocks, for no_slab only.
   constexpr slab() noexcept = default;
-  /// Maps a slab. Throws std::bad_alloc.
-  static slab& map(slab_heap& owner);
-  /// Returns a slab without used blocks to the system.
-  static void unmap(slab& unused_slab) noexcept;
+  /// Makes a slab of the mapped memory at `start`, which is aligned to `bytes`.
+  static slab& make(std::byte* start, slab_heap& owner) noexcept;
+  /// Returns slabs without used blocks to the system, slabs that lie side by side by one call of
+  /// the system. Sorts `unused_slabs` by their addresses.
+  static void unmap(std::span<slab*> unused_slabs) noexcept;
   /// Returns the slab that `block` was cut from.
   static slab& of(void* block) noexcept { return static_cast<slab&>(slab_header::of(block)); }
   /// Sets the class of this slab, which has no used blocks, to `size_class`.
@@ -174,13 +176,16 @@ class slab_heap : public block_cache {
   void move_to_matching_list(slab& target) noexcept;
   void retire_current(std::size_t size_class) noexcept;
   slab& next_slab(std::size_t size_class);
-  void shrink_cache(std::size_t limit) noexcept;
+  slab& new_slab();
+  void unmap_oldest(std::size_t slabs) noexcept;
   void give_up_ownership() noexcept;
 
   std::array<slab*, slab_class_count> current_;                     // slabs to allocate from
   std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // other slabs with free blocks
   intrusive_list<slab> empty_;                                      // unused, newest first
   std::size_t empty_count_ = 0;
+  std::byte* reserved_ = nullptr;  // mapped memory for reserved_count_ further slabs, not used yet
+  std::size_t reserved_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;
 

@@ -13,6 +13,8 @@ namespace gyre::detail {
 ///
 ///     static bool take(word& state, Waiter&) noexcept;  // Changes the state for the waiter;
 ///                                                       // false if the waiter must wait.
+///     static constexpr bool takes_all_or_none = true;   // Optional: take() depends on the state
+///                                                       // alone, and does not change it.
 ///
 /// After a call another thread may have destroyed the primitive: the caller must not touch it,
 /// unless it keeps the primitive alive itself.
@@ -72,7 +74,13 @@ class waiting_line : public state_word {
   constexpr explicit waiting_line(word initial = 0) noexcept : state_word(initial) {}
 
   void serve(word& state, woken_waiters& ready) noexcept {
-    while (!line_.empty() && Primitive::take(state, line_.front())) ready.complete(line_.front());
+    if constexpr (requires { Primitive::takes_all_or_none; }) {
+      if (!line_.empty() && Primitive::take(state, line_.front())) ready.complete_all(line_);
+    } else {
+      while (!line_.empty() && Primitive::take(state, line_.front())) {
+        ready.complete(line_.front());
+      }
+    }
     if (line_.empty()) state &= ~awaited;
   }
 

@@ -45,7 +45,7 @@ inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<store
 /// | address | awaited | - | address | address, has_value | address, has_error | - |
 /// | …, has_value | has a result | - | - | replaced | has_error | 0 |
 /// | …, has_error | has an exception | - | - | - | - | 0, throws |
-/// | detached | nobody takes the result | - | has_value | - | has_value, or the program ends | - |
+/// | detached | is a detached_end | - | detached | - | detached | - |
 ///
 /// A task that was started in a context of its own keeps the word "ready". A trivial result has no
 /// destructor; it sets no flag while a coroutine awaits it. A plain frame (frame.hpp) may be too
@@ -86,23 +86,35 @@ class task_end {
   // The combination of these flags has no other meaning.
   static constexpr std::uintptr_t detached = ready | has_value;
 
-  explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
+  constexpr explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
 
   std::uintptr_t word_;
 };
 
-/// The end of a coroutine without a result, in a context of its own, whose owner does not take the
-/// coroutine's exception either: an exception other than cancellation() ends the program. One word,
-/// since the task is not kept.
+/// The end of coroutines without a result, each in a context of its own, whose tasks are not kept.
+/// Nothing writes it when they end, so that one object serves any number of them, on any threads.
 class detached_end : public task_end {
  public:
-  detached_end() noexcept : task_end(detached) {}
+  /// Receives the exception of a coroutine before the coroutine's frame is freed.
+  using error_receiver = void(const detached_end& self, const std::exception_ptr& error) noexcept;
+
+  constexpr explicit detached_end(error_receiver* receiver) noexcept
+      : task_end(detached), receive_error_(receiver) {}
+
+  void receive_error(const std::exception_ptr& error) const noexcept {
+    receive_error_(*this, error);
+  }
+
+ private:
+  error_receiver* receive_error_;
 };
 
-/// Ends the program if `error`, which left a detached coroutine, is not cancellation(). Without an
-/// argument: the exception being handled.
+/// Ends the program if `error`, which left a detached coroutine, is not cancellation().
 [[gnu::cold]] void end_detached(const std::exception_ptr& error) noexcept;
-[[gnu::cold]] void end_detached() noexcept;
+/// Passes the exception of a coroutine to `end`, a detached_end. Without the second argument: the
+/// exception being handled.
+[[gnu::cold]] void fail_detached(const task_end& end, const std::exception_ptr& error) noexcept;
+[[gnu::cold]] void fail_detached(const task_end& end) noexcept;
 
 /// Throws the std::logic_error for an await of an empty task.
 [[noreturn, gnu::cold]] void throw_empty_task();
@@ -205,7 +217,7 @@ class task_state : public task_end {
     static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
     void unhandled_exception() noexcept { task_state::fail(*this->end); }
     void fail(std::exception_ptr error) noexcept {
-      if (std::is_void_v<T> && this->end->is_detached()) return end_detached(error);
+      if (std::is_void_v<T> && this->end->is_detached()) return fail_detached(*this->end, error);
       static_cast<task_state*>(this->end)->fail(std::move(error));
     }
   };
@@ -398,7 +410,7 @@ class task_state : public task_end {
   }
   // Ends the coroutine of `end` with the exception being handled.
   [[gnu::cold, gnu::noinline]] static void fail(task_end& end) noexcept {
-    if (std::is_void_v<T> && end.is_detached()) return end_detached();
+    if (std::is_void_v<T> && end.is_detached()) return fail_detached(end);
     static_cast<task_state&>(end).fail();
   }
   // Stores the exception being handled. Drops a result, because a local's destructor may throw
