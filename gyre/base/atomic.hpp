@@ -33,12 +33,12 @@ inline void cpu_relax() { ::gyre::model::yield(); }
 inline void thread_yield() { ::gyre::model::yield(); }
 
 template <typename T>
-void sleep_while(const atomic<T>& value, T old) {
-  while (value.load(std::memory_order_acquire) == old) ::gyre::model::yield();
+void sleep_while(const atomic<T>& value, T old_value) {
+  while (value.load(std::memory_order_acquire) == old_value) ::gyre::model::yield();
 }
 template <typename T>
-void store_and_wake(atomic<T>& value, T desired) {
-  value.store(desired, std::memory_order_release);
+void store_and_wake(atomic<T>& value, T new_value) {
+  value.store(new_value, std::memory_order_release);
 }
 
 #else
@@ -64,17 +64,17 @@ inline void thread_yield() noexcept { ::sched_yield(); }
 /// Sleeps in the kernel, after spinning for a moment, until `value` is not `old`. The
 /// store_and_wake() that ended the sleep happens before the return.
 template <typename T>
-void sleep_while(const atomic<T>& value, T old) noexcept {
-  value.wait(old, std::memory_order_acquire);  // acquire: pairs with store_and_wake()
+void sleep_while(const atomic<T>& value, T old_value) noexcept {
+  value.wait(old_value, std::memory_order_acquire);  // acquire: pairs with store_and_wake()
 }
 
 /// Stores `desired`, with release order or stronger, and wakes all threads that sleep on `value`.
 /// `value` must outlive the call. No system call if no thread sleeps.
 template <typename T>
-void store_and_wake(atomic<T>& value, T desired) noexcept {
+void store_and_wake(atomic<T>& value, T new_value) noexcept {
   // An exchange, because notify_all() of libstdc++ could load the number of sleepers before a mere
   // store becomes visible.
-  value.exchange(desired, std::memory_order_seq_cst);
+  value.exchange(new_value, std::memory_order_seq_cst);
   value.notify_all();
 }
 

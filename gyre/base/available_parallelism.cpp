@@ -114,8 +114,8 @@ std::optional<std::string> path_below(std::string_view mounted_group, std::strin
 
 // The control groups (cgroups) of this process that can limit its CPU time.
 struct process_groups {
-  std::optional<std::string> unified;
-  std::optional<std::string> legacy;  // in the hierarchy of the controller `cpu`
+  std::optional<std::string> unified_group;
+  std::optional<std::string> legacy_group;  // in the hierarchy of the controller `cpu`
 };
 
 // Parses lines of "NUMBER:CONTROLLERS:GROUP"; the line of the unified hierarchy begins with "0::".
@@ -128,9 +128,9 @@ process_groups parse_groups(std::string_view text) {
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const std::string group(line.substr(second + 1));
     if (controllers.empty()) {
-      groups.unified = group;
+      groups.unified_group = group;
     } else if (list_contains(controllers, "cpu")) {
-      groups.legacy = group;
+      groups.legacy_group = group;
     }
   }
   return groups;
@@ -159,11 +159,11 @@ std::optional<double> quota_in_hierarchy(const std::vector<hierarchy_mount>& mou
                                          const std::string& root, const std::string& group,
                                          bool is_unified) {
   const hierarchy_mount* first = nullptr;
-  for (const hierarchy_mount& each : mounts) {
-    if (each.is_unified != is_unified) continue;
-    if (const auto path = path_below(each.root, group))
-      return read_smallest_quota(each, root, *path);
-    if (first == nullptr) first = &each;
+  for (const hierarchy_mount& mount : mounts) {
+    if (mount.is_unified != is_unified) continue;
+    if (const auto path = path_below(mount.root, group))
+      return read_smallest_quota(mount, root, *path);
+    if (first == nullptr) first = &mount;
   }
   return first != nullptr ? read_smallest_quota(*first, root, "") : std::nullopt;
 }
@@ -180,8 +180,8 @@ std::optional<double> detail::control_group_quota(const std::string& root) {
   }
   const process_groups groups_of_process = parse_groups(*groups);
   std::optional<double> smallest_quota;
-  for (const auto& [group, is_unified] :
-       {std::pair(&groups_of_process.unified, true), {&groups_of_process.legacy, false}}) {
+  for (const auto& [group, is_unified] : {std::pair(&groups_of_process.unified_group, true),
+                                          {&groups_of_process.legacy_group, false}}) {
     if (!*group) continue;
     const auto quota = quota_in_hierarchy(mounts, root, **group, is_unified);
     if (quota && (!smallest_quota || *quota < *smallest_quota)) smallest_quota = quota;

@@ -27,51 +27,52 @@ std::optional<circuit_breaker::call> circuit_breaker::begin(time_point now) noex
   const bool is_allowed =
       state_ == circuit_state::closed || (state_ == circuit_state::half_open && !has_probe_);
   if (!is_allowed) {
-    ++refused_;
+    ++refused_calls_;
     return std::nullopt;
   }
   has_probe_ = state_ == circuit_state::half_open;
-  ++running_;
+  ++running_calls_;
   return call(*this, epoch_);
 }
 
 bool circuit_breaker::is_unused(time_point now) const noexcept {
-  const std::int64_t current = step_of(now);
-  return state_ == circuit_state::closed && running_ == 0 &&
-         std::ranges::none_of(counts_,
-                              [&](const step_counts& each) { return is_in_window(each, current); });
+  const std::int64_t current_step = step_of(now);
+  return state_ == circuit_state::closed && running_calls_ == 0 &&
+         std::ranges::none_of(
+             counts_, [&](const step_counts& step) { return is_in_window(step, current_step); });
 }
 
 std::int64_t circuit_breaker::step_of(steady_time now) const noexcept {
   return now.time_since_epoch().count() / (options_.window.count() / std::int64_t{steps});
 }
 
-bool circuit_breaker::is_in_window(const step_counts& step, std::int64_t current) const noexcept {
-  return step.number >= 0 && step.number > current - static_cast<std::int64_t>(steps);
+bool circuit_breaker::is_in_window(const step_counts& step,
+                                   std::int64_t current_step) const noexcept {
+  return step.number >= 0 && step.number > current_step - static_cast<std::int64_t>(steps);
 }
 
 void circuit_breaker::record(bool has_failed, steady_time now) noexcept {
-  const std::int64_t current = std::max<std::int64_t>(step_of(now), 0);
-  step_counts& step = counts_[static_cast<std::size_t>(current) % steps];
-  if (step.number != current) step = {.number = current};
+  const std::int64_t current_step = std::max<std::int64_t>(step_of(now), 0);
+  step_counts& step = counts_[static_cast<std::size_t>(current_step) % steps];
+  if (step.number != current_step) step = {.number = current_step};
   ++step.calls;
   if (has_failed) ++step.failures;
 }
 
 bool circuit_breaker::must_open(steady_time now) const noexcept {
-  const std::int64_t current = step_of(now);
+  const std::int64_t current_step = step_of(now);
   std::uint64_t calls = 0, failures = 0;
-  for (const step_counts& each : counts_) {
-    if (!is_in_window(each, current)) continue;
-    calls += each.calls;
-    failures += each.failures;
+  for (const step_counts& step : counts_) {
+    if (!is_in_window(step, current_step)) continue;
+    calls += step.calls;
+    failures += step.failures;
   }
   return calls >= options_.min_calls &&
          static_cast<double>(failures) >= options_.failure_rate * static_cast<double>(calls);
 }
 
-void circuit_breaker::change_to(circuit_state next) noexcept {
-  state_ = next;
+void circuit_breaker::change_to(circuit_state new_state) noexcept {
+  state_ = new_state;
   has_probe_ = false;
   counts_.fill({});
   ++epoch_;
@@ -80,13 +81,13 @@ void circuit_breaker::change_to(circuit_state next) noexcept {
 void circuit_breaker::open(steady_time now) noexcept {
   change_to(circuit_state::open);
   probe_time_ = detail::later(now, options_.open_time);
-  ++opened_;
+  ++openings_;
 }
 
 void circuit_breaker::call::end(bool has_failed, steady_time now) noexcept {
   if (breaker_ == nullptr) return;
   circuit_breaker& breaker = *std::exchange(breaker_, nullptr);
-  --breaker.running_;
+  --breaker.running_calls_;
   if (breaker.epoch_ != epoch_) return;
   if (breaker.state_ == circuit_state::half_open) {
     has_failed ? breaker.open(now) : breaker.change_to(circuit_state::closed);
@@ -99,7 +100,7 @@ void circuit_breaker::call::end(bool has_failed, steady_time now) noexcept {
 void circuit_breaker::call::abandon() noexcept {
   if (breaker_ == nullptr) return;
   circuit_breaker& breaker = *std::exchange(breaker_, nullptr);
-  --breaker.running_;
+  --breaker.running_calls_;
   if (breaker.epoch_ == epoch_) breaker.has_probe_ = false;
 }
 

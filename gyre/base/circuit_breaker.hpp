@@ -73,9 +73,9 @@ class circuit_breaker {
   /// Returns the state. After `open_time`, the state stays open until the next begin().
   [[nodiscard]] circuit_state state() const noexcept { return state_; }
   /// Returns the number of refused calls since the construction.
-  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_calls_; }
   /// Returns how often the circuit has opened, failed probes included.
-  [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
+  [[nodiscard]] std::uint64_t opened() const noexcept { return openings_; }
   /// Whether the circuit is closed, and no call runs or was counted within the window: a new object
   /// would behave in the same way.
   [[nodiscard]] bool is_unused(time_point now) const noexcept;
@@ -90,10 +90,10 @@ class circuit_breaker {
   };
 
   std::int64_t step_of(steady_time now) const noexcept;
-  bool is_in_window(const step_counts& step, std::int64_t current) const noexcept;
+  bool is_in_window(const step_counts& step, std::int64_t current_step) const noexcept;
   void record(bool has_failed, steady_time now) noexcept;
   bool must_open(steady_time now) const noexcept;
-  void change_to(circuit_state next) noexcept;
+  void change_to(circuit_state new_state) noexcept;
   void open(steady_time now) noexcept;
 
   const circuit_breaker_options options_;
@@ -102,9 +102,9 @@ class circuit_breaker {
   bool has_probe_ = false;    // whether the probe of the state half_open runs
   steady_time probe_time_{};  // of the state open: when a probe is allowed
   std::uint64_t epoch_ = 0;   // the number of changes of the state
-  std::size_t running_ = 0;
-  std::uint64_t refused_ = 0;
-  std::uint64_t opened_ = 0;
+  std::size_t running_calls_ = 0;
+  std::uint64_t refused_calls_ = 0;
+  std::uint64_t openings_ = 0;
 };
 
 /// A call that has begun. The destructor abandons a call that has neither succeeded nor failed,
@@ -114,9 +114,9 @@ class [[nodiscard]] circuit_breaker::call {
   call(call&& other) noexcept
       : breaker_(std::exchange(other.breaker_, nullptr)), epoch_(other.epoch_) {}
   call& operator=(call&& other) noexcept {
-    call taken(std::move(other));
-    std::swap(breaker_, taken.breaker_);
-    std::swap(epoch_, taken.epoch_);
+    call source(std::move(other));
+    std::swap(breaker_, source.breaker_);
+    std::swap(epoch_, source.epoch_);
     return *this;
   }
   ~call() { abandon(); }

@@ -40,26 +40,26 @@ class duration : public std::chrono::nanoseconds {
  private:
   template <class Rep, class Period>
   static constexpr nanoseconds saturated(std::chrono::duration<Rep, Period> length) noexcept {
-    constexpr auto highest = nanoseconds::max().count();
-    constexpr auto lowest = nanoseconds::min().count();
+    constexpr auto max_count = nanoseconds::max().count();
+    constexpr auto min_count = nanoseconds::min().count();
     constexpr auto parts_of_second = std::nano::den;
     constexpr bool is_whole = parts_of_second % Period::den == 0 &&
-                              Period::num <= highest / (parts_of_second / Period::den);
+                              Period::num <= max_count / (parts_of_second / Period::den);
     if constexpr (std::integral<Rep> && is_whole) {
       constexpr auto unit = Period::num * (parts_of_second / Period::den);
-      if (std::cmp_greater(length.count(), highest / unit)) return max();
-      if (std::cmp_less(length.count(), lowest / unit)) return min();
+      if (std::cmp_greater(length.count(), max_count / unit)) return max();
+      if (std::cmp_less(length.count(), min_count / unit)) return min();
       return nanoseconds{static_cast<std::int64_t>(length.count()) * unit};
     } else {
       // Computed in floating point, because a product of integers could overflow before the
       // division.
       const auto count =
           static_cast<long double>(length.count()) * Period::num * parts_of_second / Period::den;
-      if (count >= static_cast<long double>(highest)) return max();
-      if (count > static_cast<long double>(lowest)) {
+      if (count >= static_cast<long double>(max_count)) return max();
+      if (count > static_cast<long double>(min_count)) {
         return nanoseconds{static_cast<std::int64_t>(count)};
       }
-      return count <= static_cast<long double>(lowest) ? min() : zero();  // zero() for a NaN
+      return count <= static_cast<long double>(min_count) ? min() : zero();  // zero() for a NaN
     }
   }
 };

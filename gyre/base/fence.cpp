@@ -23,7 +23,7 @@ bool is_switched_off() noexcept {
 // Decides once for the process. Every heavy fence calls this function first, so no heavy fence can
 // use the fallback after the light fences have become free.
 bool uses_membarrier() noexcept {
-  static const bool decided = [] {
+  static const bool is_supported = [] {
     const bool is_available = !is_switched_off() &&
                               membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
                               membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -31,7 +31,7 @@ bool uses_membarrier() noexcept {
     detail::light_fence_is_free.store(is_available, std::memory_order_relaxed);
     return is_available;
   }();
-  return decided;
+  return is_supported;
 }
 
 // Makes light fences free when the program starts, not at the first heavy fence.

@@ -26,7 +26,7 @@ void histogram::merge(const histogram& other) noexcept {
 
 std::uint64_t histogram::count() const noexcept {
   std::uint64_t total = 0;
-  for (const detail::relaxed_counter& each : counts_) total += each.get();
+  for (const detail::relaxed_counter& bucket_count : counts_) total += bucket_count.get();
   return total;
 }
 

@@ -46,9 +46,9 @@ class atomic_intrusive_stack {
     // read-modify-writes is one release sequence). release: pairs with the acquire in push().
     for (intrusive_node* node = top_.exchange(nullptr, std::memory_order_acq_rel);
          node != nullptr;) {
-      intrusive_node* below = std::exchange(node->next, nullptr);
+      intrusive_node* next_node = std::exchange(node->next, nullptr);
       oldest_first.push_front(static_cast<T&>(static_cast<Node&>(*node)));
-      node = below;
+      node = next_node;
     }
     return oldest_first;
   }

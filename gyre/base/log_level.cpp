@@ -46,7 +46,7 @@ namespace detail {
 
 void write_log(log_level level, std::initializer_list<std::string_view> parts) noexcept try {
   std::string message;
-  for (const std::string_view each : parts) message.append(each);
+  for (const std::string_view part : parts) message.append(part);
   if (const log_writer writer = chosen_writer.load(std::memory_order_relaxed)) {
     return writer(level, message);
   }

@@ -74,7 +74,8 @@ class move_only_any {
   /// Destroys the value held, after taking over that of `other`.
   move_only_any& operator=(move_only_any&& other) noexcept {
     if (this != &other) {
-      const move_only_any old(std::move(*this));  // the old value's destructor may use this object
+      // The old value's destructor may use this object.
+      const move_only_any old_value(std::move(*this));
       take(other);
     }
     return *this;
@@ -104,7 +105,7 @@ class move_only_any {
     return construct<std::decay_t<T>>(list, std::forward<Inits>(inits)...);
   }
   /// Destroys the value held.
-  void reset() noexcept { const move_only_any old(std::move(*this)); }
+  void reset() noexcept { const move_only_any old_value(std::move(*this)); }
   void swap(move_only_any& other) noexcept { std::swap(*this, other); }
   friend void swap(move_only_any& left, move_only_any& right) noexcept { left.swap(right); }
 

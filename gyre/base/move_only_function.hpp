@@ -42,9 +42,9 @@ class callable_storage {
     if constexpr (callable_fits<F, Bytes>) {
       return *::new (static_cast<void*>(bytes_)) F(std::forward<Args>(args)...);
     } else {
-      auto* const boxed = new slab_box<F>(std::forward<Args>(args)...);
-      ::new (static_cast<void*>(bytes_)) slab_box<F>*(boxed);
-      return boxed->object;
+      auto* const box_of_callable = new slab_box<F>(std::forward<Args>(args)...);
+      ::new (static_cast<void*>(bytes_)) slab_box<F>*(box_of_callable);
+      return box_of_callable->object;
     }
   }
   /// Returns the F held.
@@ -221,14 +221,15 @@ class basic_move_only_function {
   /// Destroys the callable held, after taking over that of `other`.
   basic_move_only_function& operator=(basic_move_only_function&& other) noexcept {
     if (this != &other) {
-      basic_move_only_function old{std::move(*this)};  // its destructor may use this object
+      // The old function's destructor may use this object.
+      basic_move_only_function old_function{std::move(*this)};
       take(other);
     }
     return *this;
   }
   /// Destroys the callable held.
   basic_move_only_function& operator=(std::nullptr_t) noexcept {
-    basic_move_only_function old{std::move(*this)};
+    basic_move_only_function old_function{std::move(*this)};
     return *this;
   }
 
@@ -251,9 +252,9 @@ class basic_move_only_function {
 
   void swap(basic_move_only_function& other) noexcept {
     if (this == &other) return;
-    basic_move_only_function held{std::move(other)};
+    basic_move_only_function old_function{std::move(other)};
     other.take(*this);
-    take(held);
+    take(old_function);
   }
   friend void swap(basic_move_only_function& left, basic_move_only_function& right) noexcept {
     left.swap(right);

@@ -56,34 +56,34 @@ bool is_sorted(const timer_link& list) noexcept {
 
 // Merges two chains, which end in null; of equal deadlines, those of `first` come first.
 timer_link* merge(timer_link* first, timer_link* second) noexcept {
-  timer_link merged;
-  timer_link* last = &merged;
+  timer_link head;
+  timer_link* last = &head;
   while (first != nullptr && second != nullptr) {
-    timer_link*& earlier = deadline_of(*second) < deadline_of(*first) ? second : first;
-    last->next = earlier;
-    last = std::exchange(earlier, earlier->next);
+    timer_link*& front = deadline_of(*second) < deadline_of(*first) ? second : first;
+    last->next = front;
+    last = std::exchange(front, front->next);
   }
   last->next = first != nullptr ? first : second;
-  return merged.next;
+  return head.next;
 }
 
 // Sorts a list that is not empty by deadline, and keeps the order of timers with equal deadlines: a
 // bottom-up merge sort, in which sorted[n] is null or a chain of 2^n timers.
 void sort(timer_link& list) noexcept {
   if (is_sorted(list)) return;
-  std::array<timer_link*, std::numeric_limits<std::size_t>::digits> sorted{};
+  std::array<timer_link*, std::numeric_limits<std::size_t>::digits> chains{};
   std::size_t in_use = 0;
   list.prev->next = nullptr;
   for (timer_link* rest = list.next; rest != nullptr;) {
     timer_link* chain = std::exchange(rest, rest->next);
     chain->next = nullptr;
     std::size_t n = 0;
-    for (; sorted[n] != nullptr; ++n) chain = merge(std::exchange(sorted[n], nullptr), chain);
-    sorted[n] = chain;
+    for (; chains[n] != nullptr; ++n) chain = merge(std::exchange(chains[n], nullptr), chain);
+    chains[n] = chain;
     in_use = std::max(in_use, n + 1);
   }
   timer_link* chain = nullptr;
-  for (std::size_t n = 0; n < in_use; ++n) chain = merge(sorted[n], chain);
+  for (std::size_t n = 0; n < in_use; ++n) chain = merge(chains[n], chain);
 
   timer_link* last = &list;
   for (; chain != nullptr; chain = chain->next) {
@@ -97,24 +97,25 @@ void sort(timer_link& list) noexcept {
 
 }  // namespace
 
-timer_wheel::timer_wheel(steady_time now) noexcept : seen_{ticks_ended_by(now)}, current_{seen_} {
-  make_empty(due_);
-  make_empty(late_);
-  make_empty(delayed_);
+timer_wheel::timer_wheel(steady_time now) noexcept
+    : last_tick_{ticks_ended_by(now)}, current_{last_tick_} {
+  make_empty(due_timers_);
+  make_empty(late_timers_);
+  make_empty(delayed_timers_);
   for (timer_link& slot : slots_) make_empty(slot);
 }
 
 timer_wheel::~timer_wheel() {
   const auto unlink_all = [](timer_link& list) {
     for (timer_link* link = list.next; link != &list;) {
-      timer_link* const next = link->next;
+      timer_link* const next_link = link->next;
       link->next = link->prev = nullptr;
-      link = next;
+      link = next_link;
     }
   };
-  unlink_all(due_);
-  unlink_all(late_);
-  unlink_all(delayed_);
+  unlink_all(due_timers_);
+  unlink_all(late_timers_);
+  unlink_all(delayed_timers_);
   for (timer_link& slot : slots_) unlink_all(slot);
 }
 
@@ -130,15 +131,15 @@ void timer_wheel::start_after(timer_node& timer, duration delay) noexcept {
   cancel(timer);
   forget_next();
   timer.deadline_ = steady_time(delay);
-  append(delayed_, timer);
+  append(delayed_timers_, timer);
   ++size_;
 }
 
 void timer_wheel::begin_delays(steady_time now) noexcept {
   forget_next();
-  timer_link* link = delayed_.next;
-  make_empty(delayed_);
-  while (link != &delayed_) {
+  timer_link* link = delayed_timers_.next;
+  make_empty(delayed_timers_);
+  while (link != &delayed_timers_) {
     auto& timer = static_cast<timer_node&>(*std::exchange(link, link->next));
     admit(timer, deadline_after(now, timer.deadline_.time_since_epoch()));
   }
@@ -148,8 +149,8 @@ void timer_wheel::begin_delays(steady_time now) noexcept {
 void timer_wheel::admit(timer_node& timer, steady_time deadline) noexcept {
   timer.deadline_ = deadline;
   const tick end = ticks_up_to(deadline);
-  if (end <= seen_) {
-    append(late_, timer);
+  if (end <= last_tick_) {
+    append(late_timers_, timer);
     quiet_until_ = 0;
   } else {
     append(slot_for(end), timer);
@@ -160,22 +161,24 @@ void timer_wheel::admit(timer_node& timer, steady_time deadline) noexcept {
 bool timer_wheel::cancel(timer_node& timer) noexcept {
   if (!timer.linked()) return false;
   forget_next();
-  timer_link* const next = std::exchange(timer.next, nullptr);
+  timer_link* const next_link = std::exchange(timer.next, nullptr);
   timer_link* const prev = std::exchange(timer.prev, nullptr);
-  prev->next = next;
-  next->prev = prev;
+  prev->next = next_link;
+  next_link->prev = prev;
   --size_;
   // Both neighbours are the head of a list, so `timer` was the last timer of its list, which is a
-  // slot unless it is due_, late_ or delayed_.
-  if (next == prev && next != &due_ && next != &late_ && next != &delayed_) {
-    mark_empty(static_cast<std::size_t>(next - slots_.data()));
+  // slot unless it is due_timers_, late_timers_ or delayed_timers_.
+  if (next_link == prev && next_link != &due_timers_ && next_link != &late_timers_ &&
+      next_link != &delayed_timers_) {
+    mark_empty(static_cast<std::size_t>(next_link - slots_.data()));
   }
   return true;
 }
 
 std::optional<steady_time> timer_wheel::find_next_wakeup() const noexcept {
   if (empty()) return std::nullopt;
-  if (!is_empty(due_) || !is_empty(late_) || !is_empty(delayed_)) return end_of(seen_);
+  if (!is_empty(due_timers_) || !is_empty(late_timers_) || !is_empty(delayed_timers_))
+    return end_of(last_tick_);
   const slot_span first = first_slot();
   const timer_link& slot = slots_[first.index];
   if (!has_at_most(few_to_search, slot)) return end_of(first.first);
@@ -238,29 +241,29 @@ void timer_wheel::mark_empty(std::size_t slot) noexcept {
   if (word == 0) occupied_words_ &= ~(std::uint32_t{1} << slot / 64);
 }
 
-// Admits the timers that were started too late, with the tick seen_ as their deadline.
+// Admits the timers that were started too late, with the tick last_tick_ as their deadline.
 void timer_wheel::admit_late() noexcept {
-  if (!is_empty(late_)) splice(slot_for(seen_), late_);
+  if (!is_empty(late_timers_)) splice(slot_for(last_tick_), late_timers_);
 }
 
 // Advances, slot by slot, until timers are due. Returns whether timers are due.
 bool timer_wheel::turn() noexcept {
-  while (is_empty(due_)) {
-    const slot_span next = first_slot();
-    if (next.first > seen_) {
-      current_ = seen_;
-      quiet_until_ = is_empty(late_) ? next.first : 0;
+  while (is_empty(due_timers_)) {
+    const slot_span span = first_slot();
+    if (span.first > last_tick_) {
+      current_ = last_tick_;
+      quiet_until_ = is_empty(late_timers_) ? span.first : 0;
       return false;
     }
-    timer_link& slot = slots_[next.index];
-    mark_empty(next.index);
-    const bool is_tick = next.first == next.last;
-    if (is_tick || (next.last <= seen_ && has_at_most(few_to_sort, slot))) {
-      current_ = next.last;
+    timer_link& slot = slots_[span.index];
+    mark_empty(span.index);
+    const bool is_tick = span.first == span.last;
+    if (is_tick || (span.last <= last_tick_ && has_at_most(few_to_sort, slot))) {
+      current_ = span.last;
       sort(slot);
-      splice(due_, slot);
+      splice(due_timers_, slot);
     } else {
-      current_ = next.first;
+      current_ = span.first;
       move_down(slot);
     }
   }
@@ -277,16 +280,16 @@ void timer_wheel::move_down(timer_link& slot) noexcept {
     // takes its misses at the same time, so that from the middle on the timers are in the cache.
     ahead = ahead->prev;
     __builtin_prefetch(ahead);
-    timer_link* const next = link->next;
+    timer_link* const next_link = link->next;
     append(slot_for(std::max(ticks_up_to(deadline_of(*link)), current_)), *link);
-    link = next;
+    link = next_link;
   }
 }
 
 timer_node& timer_wheel::take_due() noexcept {
-  auto& timer = static_cast<timer_node&>(*due_.next);
-  due_.next = timer.next;
-  due_.next->prev = &due_;
+  auto& timer = static_cast<timer_node&>(*due_timers_.next);
+  due_timers_.next = timer.next;
+  due_timers_.next->prev = &due_timers_;
   timer.next = timer.prev = nullptr;
   --size_;
   return timer;

@@ -77,7 +77,7 @@ class timer_wheel {
   /// each timer. O(1).
   void start_after(timer_node& timer, duration delay) noexcept;
   /// Returns whether begin_delays() must be called before next_wakeup() and advance().
-  bool has_delays_to_begin() const noexcept { return delayed_.next != &delayed_; }
+  bool has_delays_to_begin() const noexcept { return delayed_timers_.next != &delayed_timers_; }
   /// Sets the deadlines of the timers of start_after(), whose delays begin at `now`. O(1) for each.
   void begin_delays(steady_time now) noexcept;
   /// Unlinks `timer`, which then does not fire. Returns whether it was linked. O(1).
@@ -106,14 +106,16 @@ class timer_wheel {
   /// time of the latest advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept {
     if (!is_next_known_) [[unlikely]] {
-      next_ = find_next_wakeup();
+      next_wakeup_ = find_next_wakeup();
       is_next_known_ = true;
     }
-    return next_;
+    return next_wakeup_;
   }
   /// Returns whether the next advance() fires a timer for any `now`: a timer that is due but was
   /// kept waiting by a limit, or was started after its deadline. O(1).
-  bool has_overdue_timers() const noexcept { return due_.next != &due_ || late_.next != &late_; }
+  bool has_overdue_timers() const noexcept {
+    return due_timers_.next != &due_timers_ || late_timers_.next != &late_timers_;
+  }
   /// Returns the number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -161,16 +163,16 @@ class timer_wheel {
   // The tick of a timer is the one at whose end the deadline has passed. No timer is in a slot
   // before current_, so the first slot that is not empty, from level 0 up, holds the earliest
   // timers.
-  tick seen_;           // the latest time passed to advance()
-  tick current_;        // the wheel's position; before seen_ while a limit keeps timers waiting
-  timer_link due_;      // expired timers, sorted by deadline
-  timer_link late_;     // timers started after their tick was seen
-  timer_link delayed_;  // timers of start_after(), with the delay as the deadline
+  tick last_tick_;  // the latest time passed to advance()
+  tick current_;    // the wheel's position; before last_tick_ while a limit keeps timers waiting
+  timer_link due_timers_;      // expired timers, sorted by deadline
+  timer_link late_timers_;     // timers started after their tick was seen
+  timer_link delayed_timers_;  // timers of start_after(), with the delay as the deadline
   std::size_t size_ = 0;
   // The cached result of next_wakeup(), which a loop calls before each sleep; valid if
   // is_next_known_.
   mutable bool is_next_known_ = false;
-  mutable std::optional<steady_time> next_;
+  mutable std::optional<steady_time> next_wakeup_;
   // No timer is due or late, or in a slot that begins before quiet_until_: an advance() to an
   // earlier time fires no timer.
   tick quiet_until_ = 0;
@@ -182,13 +184,13 @@ class timer_wheel {
 template <class Expired>
 std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& on_expired) {
   if (const tick ended_ticks = ticks_ended_by(now); ended_ticks < quiet_until_) [[likely]] {
-    seen_ = current_ = std::max(seen_, ended_ticks);
+    last_tick_ = current_ = std::max(last_tick_, ended_ticks);
     return 0;
   }
   forget_next();
   quiet_until_ = 0;
   admit_late();
-  seen_ = std::max(seen_, ticks_ended_by(now));
+  last_tick_ = std::max(last_tick_, ticks_ended_by(now));
   std::size_t fired_count = 0;
   for (; fired_count < limit && turn(); ++fired_count) on_expired(take_due());
   return fired_count;

@@ -37,10 +37,10 @@ class unique_fd {
 
   /// Closes the descriptor and takes over `fd`, which must be another one (asserted).
   constexpr void reset(int fd = -1) noexcept {
-    const int old = std::exchange(fd_, fd);
-    if (old < 0) return;
-    assert(old != fd && "already owned");
-    close(old);
+    const int old_fd = std::exchange(fd_, fd);
+    if (old_fd < 0) return;
+    assert(old_fd != fd && "already owned");
+    close(old_fd);
   }
 
   constexpr void swap(unique_fd& other) noexcept { std::swap(fd_, other.fd_); }

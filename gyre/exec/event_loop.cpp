@@ -51,9 +51,9 @@ class event_loop::delayed_task : public timer_operation, public intrusive_list_n
 
  private:
   static void run(timer_operation& self) {
-    const std::unique_ptr<delayed_task> due(static_cast<delayed_task*>(&self));
-    due->intrusive_list_node::unlink();
-    due->task_();
+    const std::unique_ptr<delayed_task> owner(static_cast<delayed_task*>(&self));
+    owner->intrusive_list_node::unlink();
+    owner->task_();
   }
 
   move_only_function<void()> task_;
@@ -62,7 +62,7 @@ class event_loop::delayed_task : public timer_operation, public intrusive_list_n
 event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
     : is_limited_(options.inbox_limit != loop_options::unlimited),
       gate_(options.wakeup == wakeup::per_task),
-      options_(detail::checked(std::move(options))),
+      options_(detail::validate(std::move(options))),
       poller_(std::move(poller)),
       timers_(poller_->now()),
       io_slice_(options_.io_time),
@@ -126,22 +126,23 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   // Recording may have been switched on or off.
   if (turns_.get() % turns_per_look == 0) recorder_ = trace::detail::find_recorder();
   io_polled_at_.reset();
-  std::size_t done = run_tasks();
+  std::size_t run_count = run_tasks();
   wakeup_time_ = 0;
-  if (stopped()) return done;
+  if (stopped()) return run_count;
   begin_time_limits();
   // Deferred operations remain from the turn before if on_exception has thrown.
-  const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
-                        deferred_.empty() && heavy_.empty() && !timers_.has_overdue_timers();
+  const bool may_wait = run_count == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
+                        deferred_operations_.empty() && heavy_.empty() &&
+                        !timers_.has_overdue_timers();
   if (may_wait) {
     wait_for_work(deadline);
-    done += run_io();
+    run_count += run_io();
   } else if (is_watching()) {
     poll_for_io();
-    done += run_io();
+    run_count += run_io();
   }
-  if (!deferred_.empty() || !heavy_.empty()) done += run_deferred();
-  return done + run_timers();
+  if (!deferred_operations_.empty() || !heavy_.empty()) run_count += run_deferred();
+  return run_count + run_timers();
 }
 
 // Gives the time limits that were started since the last call their deadlines.
@@ -200,9 +201,9 @@ bool event_loop::run_measured() {
   for (; batch_.more() && code != 0; code = next_task_code()) {
     if (is_limited_) release_slot();
     batch_.count(1);
-    inbox::batch one(1, &post_lateness_);
+    inbox::batch single_task(1, &post_lateness_);
     tasks.begin_function(code);
-    run_inbox(one);
+    run_inbox(single_task);
     tasks.end_function();
   }
   return true;
@@ -227,8 +228,8 @@ void event_loop::run_limited() {
   while (batch_.more() && inbox_ready()) {
     release_slot();
     batch_.count(1);
-    inbox::batch one(1, &post_lateness_);
-    run_inbox(one);
+    inbox::batch single_task(1, &post_lateness_);
+    run_inbox(single_task);
   }
 }
 
@@ -237,11 +238,11 @@ void event_loop::run_overflow() {
   // meanwhile.
   overflow_.drain();
   while (batch_.more()) {
-    operation* const next = overflow_.pop();
-    if (next == nullptr) return;
+    operation* const next_operation = overflow_.pop();
+    if (next_operation == nullptr) return;
     if (is_limited_) release_slot();
     batch_.count(1);
-    next->execute();
+    next_operation->execute();
   }
 }
 
@@ -272,7 +273,7 @@ bool event_loop::poll_for_io() {
 inline void event_loop::wait_for_work(steady_time deadline) {
   const bool has_watches = is_watching();
   if (wait_strategy_.poll_before_sleeping(*this, has_watches)) return;
-  if (const auto next = timers_.next_wakeup()) deadline = std::min(deadline, *next);
+  if (const auto wakeup = timers_.next_wakeup()) deadline = std::min(deadline, *wakeup);
   if (!wait_strategy_.stay_awake(*this, has_watches, deadline)) sleep_until(deadline);
 }
 
@@ -304,19 +305,19 @@ void event_loop::sleep_until(steady_time deadline) {
 std::size_t event_loop::run_io() {
   io_polled_at_ = timers_.empty() ? steady_time::min() : now();
   io_slice_.begin(*io_polled_at_);
-  std::size_t completed = 0;
+  std::size_t completion_count = 0;
   is_serving_io_ = true;
   trace::detail::function_sequence callbacks(recorder_, trace::detail::event_kind::io_callback,
                                              trace::detail::event_kind::io_coroutine);
-  run_and_count([&] { poller_->complete(completed); },
+  run_and_count([&] { poller_->complete(completion_count); },
                 [&] {
                   is_serving_io_ = false;
                   io_slice_.end();
-                  if (recorder_ != nullptr) record_io(callbacks, completed);
-                  io_events_.add(completed);
+                  if (recorder_ != nullptr) record_io(callbacks, completion_count);
+                  io_events_.add(completion_count);
                   descriptors_watched_.set(poller_->watched());
                 });
-  return completed;
+  return completion_count;
 }
 
 // Records the phase, which lasted until the end of its last callback.
@@ -333,25 +334,25 @@ void event_loop::record_io(const trace::detail::function_sequence& callbacks,
 
 // The list does not grow here, because defer() posts while the loop serves no I/O.
 std::size_t event_loop::run_deferred() {
-  std::size_t ran = 0;
+  std::size_t operation_count = 0;
   const auto run = [&] {
     {
       trace::detail::function_sequence operations(recorder_, trace::detail::event_kind::task,
                                                   trace::detail::event_kind::coroutine);
-      while (operation* const next = deferred_.pop_front()) {
-        ++ran;
-        operations.begin_function(next->code());
-        next->execute();
+      while (operation* const next_operation = deferred_operations_.pop_front()) {
+        ++operation_count;
+        operations.begin_function(next_operation->code());
+        next_operation->execute();
         operations.end_function();
       }
     }
     if (heavy_.empty()) return;
     const std::uint64_t begin = trace::detail::begin_event(recorder_);
-    heavy_.run(*poller_, options_.heavy_time, ran);
+    heavy_.run(*poller_, options_.heavy_time, operation_count);
     trace::detail::end_event(recorder_, begin, trace::detail::event_kind::heavy, 0);
   };
-  run_and_count(run, [&] { tasks_run_.add(ran); });
-  return ran;
+  run_and_count(run, [&] { tasks_run_.add(operation_count); });
+  return operation_count;
 }
 
 // ---- 4. timers
@@ -480,7 +481,7 @@ std::optional<event_loop::inbox_slot> event_loop::try_take_slot() noexcept {
       return inbox_slot(this);
     }
   }
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  refused_tasks_.fetch_add(1, std::memory_order_relaxed);
   return std::nullopt;
 }
 
@@ -515,15 +516,15 @@ steady_time event_loop::deadline_after(duration delay) const noexcept {
 }
 
 void event_loop::start_delayed(steady_time deadline, move_only_function<void()> task) {
-  auto* const delayed = new delayed_task(std::move(task));
-  delayed_.push_back(*delayed);
-  start_timer(*delayed, deadline);
+  auto* const timer_task = new delayed_task(std::move(task));
+  delayed_tasks_.push_back(*timer_task);
+  start_timer(*timer_task, deadline);
 }
 
 void event_loop::discard_delayed() noexcept {
-  while (delayed_task* each = delayed_.pop_front()) {
-    cancel_timer(*each);
-    delete each;
+  while (delayed_task* task = delayed_tasks_.pop_front()) {
+    cancel_timer(*task);
+    delete task;
   }
 }
 
@@ -531,7 +532,7 @@ loop_metrics event_loop::metrics() const {
   return {
       .io = poller_->name(),
       .tasks_run = tasks_run_.get(),
-      .tasks_refused = refused_.load(std::memory_order_relaxed),
+      .tasks_refused = refused_tasks_.load(std::memory_order_relaxed),
       .timers_fired = timers_fired_.get(),
       .io_events = io_events_.get(),
       .exceptions = exceptions_.get(),

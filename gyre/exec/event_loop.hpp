@@ -10,7 +10,7 @@
 // | inbox (basic_loop) | callables and operations, by Inbox::push() | yes | callables are destroyed |
 // | overflow_queue | operations for which the inbox has no memory, release_queue | yes | do not run |
 // | release_queue | releases of objects in a later turn | yes | run |
-// | deferred_ | operations that the I/O of this turn has deferred | no | do not run |
+// | deferred_operations_ | operations that the I/O of this turn has deferred | no | do not run |
 // | heavy_queue | operations that compute for long | no | do not run |
 // | timer_wheel | timers, sleeps and callables of post_at() | no | callables are destroyed |
 #pragma once
@@ -113,9 +113,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Returns whether the calling thread is inside this loop's run(), directly or in another loop
   /// that one of its tasks runs. Any thread.
   bool in_loop_thread() const noexcept {
-    const event_loop* each = current_loop_;
-    while (each != nullptr && each != this) each = each->outer_;
-    return each == this;
+    const event_loop* loop = current_loop_;
+    while (loop != nullptr && loop != this) loop = loop->outer_;
+    return loop == this;
   }
   /// Returns the innermost loop that the calling thread is running, or null. Any thread.
   static event_loop* current() noexcept { return current_loop_; }
@@ -190,7 +190,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Posts an operation that must not run within the call that starts it. While the loop serves
   /// I/O, `op` runs after the I/O, in the same turn, which saves a pass through the inbox and
   /// another poll. Called on the loop's thread.
-  void defer(operation& op) noexcept { is_serving_io_ ? deferred_.push_back(op) : post(op); }
+  void defer(operation& op) noexcept {
+    is_serving_io_ ? deferred_operations_.push_back(op) : post(op);
+  }
   /// Posts an operation that computes for long: runs `op` after the ready I/O of this turn or of a
   /// later one, in the order of these calls. A turn runs such operations for
   /// loop_options::heavy_time, at least one and at most 16; the loop does not sleep while some
@@ -273,8 +275,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   template <class F>
   void push(F&& callable) {
     inbox::detail::with_cell_sized<inbox::detail::task_cell::max_cells>(
-        std::forward<F>(callable), [this]<class G>(G&& fitting) {
-          push_erased(inbox::detail::erased_task(std::forward<G>(fitting)));
+        std::forward<F>(callable), [this]<class G>(G&& task) {
+          push_erased(inbox::detail::erased_task(std::forward<G>(task)));
         });
   }
 
@@ -330,13 +332,13 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
-  std::optional<steady_time> io_polled_at_;  // time of this turn's poll, if any
-  intrusive_list<delayed_task> delayed_;     // tasks in timers_, for discard_delayed()
+  std::optional<steady_time> io_polled_at_;     // time of this turn's poll, if any
+  intrusive_list<delayed_task> delayed_tasks_;  // tasks in timers_, for discard_delayed()
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
   inbox::batch batch_{0};
-  intrusive_queue<operation> deferred_;
+  intrusive_queue<operation> deferred_operations_;
   detail::heavy_queue heavy_;
   bool is_serving_io_ = false;
   trace::detail::recorder* recorder_ = nullptr;  // of the loop's thread; null outside of run()
@@ -354,7 +356,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   // The members below are written by posting threads: by each post of a limited loop, and by each
   // wake-up.
   alignas(false_sharing_range) detail::atomic<std::size_t> slots_in_use_{0};  // at most inbox_limit
-  detail::atomic<std::uint64_t> refused_{0};
+  detail::atomic<std::uint64_t> refused_tasks_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
   // The time of the post that wakes the loop, in nanoseconds; 0 if there was none.
   detail::atomic<std::int64_t> new_wakeup_time_{0};

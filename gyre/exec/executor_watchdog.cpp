@@ -35,7 +35,7 @@ void print(const held_executor& report) {
   text += report.activity.empty() ? "a task, handler or coroutine blocks or computes there; move "
                                     "that to a thread_pool"
                                   : "move that to a thread_pool";
-  for (const std::string& each : report.stack) text.append("\n  at ").append(each);
+  for (const std::string& frame : report.stack) text.append("\n  at ").append(frame);
   detail::log(log_level::warning, text);
 }
 
@@ -56,7 +56,7 @@ constexpr std::chrono::milliseconds min_pause{100};
 // How long a thread that is held may take to report its stack.
 constexpr std::chrono::milliseconds stack_timeout{50};
 
-executor_watchdog_options checked(executor_watchdog_options settings) {
+executor_watchdog_options validate(executor_watchdog_options settings) {
   detail::require_positive(settings.limit, "gyre::executor_watchdog: the limit");
   if (!settings.on_hold) settings.on_hold = &print;
   return settings;
@@ -119,32 +119,32 @@ class executor_watchdog::heartbeat final : public operation {
 };
 
 executor_watchdog::executor_watchdog(options settings)
-    : options_(checked(std::move(settings))), thread_("watchdog", {}, [this] { run(); }) {}
+    : options_(validate(std::move(settings))), thread_("watchdog", {}, [this] { run(); }) {}
 
 executor_watchdog::~executor_watchdog() {
   {
     const std::lock_guard lock(mutex_);
     is_stop_requested_ = true;
   }
-  stopping_.notify_one();
+  stop_condition_.notify_one();
   thread_.join();
 }
 
 void executor_watchdog::watch(executor& target, std::string name) {
   auto beat = std::make_shared<heartbeat>();
   const std::lock_guard lock(mutex_);
-  const auto existing = std::ranges::find(watched_, &target, &watched_executor::target);
-  if (existing != watched_.end()) {
-    existing->name = std::move(name);
+  const auto match = std::ranges::find(executors_, &target, &watched_executor::target);
+  if (match != executors_.end()) {
+    match->name = std::move(name);
   } else {
-    watched_.push_back({&target, std::move(name), std::move(beat)});
+    executors_.push_back({&target, std::move(name), std::move(beat)});
   }
 }
 
 void executor_watchdog::forget(executor& target) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase_if(watched_,
-                [&target](const watched_executor& each) { return each.target == &target; });
+  std::erase_if(executors_,
+                [&target](const watched_executor& entry) { return entry.target == &target; });
 }
 
 std::uint64_t executor_watchdog::holds() const noexcept {
@@ -155,10 +155,10 @@ std::uint64_t executor_watchdog::holds() const noexcept {
 void executor_watchdog::run() {
   std::unique_lock lock(mutex_);
   while (!is_stop_requested_) {
-    for (watched_executor& each : watched_) check(each, detail::monotonic_now());
-    const steady_time next = detail::later(detail::monotonic_now(), options_.limit);
-    stopping_.wait_until(lock, next, [this] { return is_stop_requested_; });
-    const std::chrono::nanoseconds lateness = detail::monotonic_now() - next;
+    for (watched_executor& entry : executors_) check(entry, detail::monotonic_now());
+    const steady_time next_check = detail::later(detail::monotonic_now(), options_.limit);
+    stop_condition_.wait_until(lock, next_check, [this] { return is_stop_requested_; });
+    const std::chrono::nanoseconds lateness = detail::monotonic_now() - next_check;
     if (lateness >= std::max<std::chrono::nanoseconds>(min_pause, options_.limit)) {
       note_pause(lateness);
     }
@@ -167,7 +167,7 @@ void executor_watchdog::run() {
 
 // Records that the process did not run for `length` until now.
 void executor_watchdog::note_pause(duration length) noexcept {
-  for (const watched_executor& each : watched_) each.beat->subtract_pause(length);
+  for (const watched_executor& entry : executors_) entry.beat->subtract_pause(length);
   trace::detail::recorder* const recorder = trace::detail::find_recorder();
   if (recorder == nullptr) return;
   const detail::tick_count time = detail::read_ticks();
@@ -179,15 +179,15 @@ void executor_watchdog::note_pause(duration length) noexcept {
                   .value = 0});
 }
 
-void executor_watchdog::report_hold(const watched_executor& each, steady_time now) {
-  const heartbeat& beat = *each.beat;
-  held_executor report{each.name, each.target, beat.delay_at(now), beat.thread()};
+void executor_watchdog::report_hold(const watched_executor& entry, steady_time now) {
+  const heartbeat& beat = *entry.beat;
+  held_executor report{entry.name, entry.target, beat.delay_at(now), beat.thread()};
   std::string activity;
   std::vector<std::string> stack;
   try {
     trace::detail::function_names names;
-    if (const auto current = trace::detail::activity_of(report.thread)) {
-      activity = trace::detail::describe_activity(current->kind, current->object, names);
+    if (const auto own_activity = trace::detail::activity_of(report.thread)) {
+      activity = trace::detail::describe_activity(own_activity->kind, own_activity->object, names);
     }
     if (options_.captures_stacks && report.thread != 0) {
       for (const std::uint64_t call : detail::capture_stack(report.thread, stack_timeout)) {
@@ -201,19 +201,19 @@ void executor_watchdog::report_hold(const watched_executor& each, steady_time no
   options_.on_hold(report);
 }
 
-void executor_watchdog::check(watched_executor& each, steady_time now) {
-  heartbeat& beat = *each.beat;
+void executor_watchdog::check(watched_executor& entry, steady_time now) {
+  heartbeat& beat = *entry.beat;
   const bool is_late = beat.is_posted();
   if (is_late && !beat.is_reported && beat.delay_at(now) >= options_.limit) {
     beat.is_reported = true;
     ++holds_;
-    report_hold(each, now);
+    report_hold(entry, now);
   }
   if (is_late) return;
   if (std::exchange(beat.is_reported, false) && options_.on_release) {
-    options_.on_release({each.name, each.target, beat.delay_at(beat.ran_at()), beat.thread()});
+    options_.on_release({entry.name, entry.target, beat.delay_at(beat.ran_at()), beat.thread()});
   }
-  beat.post(each.beat, *each.target, now);
+  beat.post(entry.beat, *entry.target, now);
 }
 
 }  // namespace gyre

@@ -111,16 +111,16 @@ class executor_watchdog {
   };
 
   void run();
-  void check(watched_executor& each, steady_time now);
-  void report_hold(const watched_executor& each, steady_time now);
+  void check(watched_executor& entry, steady_time now);
+  void report_hold(const watched_executor& entry, steady_time now);
   void note_pause(duration length) noexcept;
 
   options options_;
   mutable std::mutex mutex_;
-  std::condition_variable stopping_;
+  std::condition_variable stop_condition_;
   bool is_stop_requested_ = false;
   std::uint64_t holds_ = 0;
-  std::vector<watched_executor> watched_;
+  std::vector<watched_executor> executors_;
   detail::named_thread thread_;
 };
 

@@ -68,7 +68,7 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
       operations = {};
     } catch (...) {
       chain().subtract_pending(count - 1);
-      while (operation* const each = operations.pop_front()) push_without_memory(*each);
+      while (operation* const op = operations.pop_front()) push_without_memory(*op);
     }
     wake_if_asleep();
   }

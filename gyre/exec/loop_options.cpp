@@ -8,7 +8,7 @@
 
 namespace gyre::detail {
 
-loop_options checked(loop_options options) {
+loop_options validate(loop_options options) {
   require_not_negative(options.batch_time, "gyre::event_loop: batch_time");
   require_not_negative(options.io_time, "gyre::event_loop: io_time");
   require_not_negative(options.heavy_time, "gyre::event_loop: heavy_time");

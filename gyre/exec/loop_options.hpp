@@ -59,7 +59,7 @@ struct loop_options {
 namespace detail {
 
 /// Returns `options` with the defaults filled in. Throws std::invalid_argument for a negative time.
-loop_options checked(loop_options options);
+loop_options validate(loop_options options);
 
 }  // namespace detail
 

@@ -56,12 +56,13 @@ class basic_loop_thread {
   /// for too many descriptors, EINVAL for a CPU that does not exist.
   explicit basic_loop_thread(options settings = {})
       : work_(std::make_unique<work>(std::move(settings))) {
-    std::promise<void> started;
-    std::future<void> start = started.get_future();
-    work* const begun = work_.get();
-    thread_.emplace(
-        begun->settings.name, begun->settings.cpus,
-        [begun, started = std::move(started)]() mutable { begun->run(std::move(started)); });
+    std::promise<void> start_promise;
+    std::future<void> start = start_promise.get_future();
+    work* const new_work = work_.get();
+    thread_.emplace(new_work->settings.name, new_work->settings.cpus,
+                    [new_work, start_promise = std::move(start_promise)]() mutable {
+                      new_work->run(std::move(start_promise));
+                    });
     try {
       start.get();
     } catch (...) {
@@ -124,7 +125,7 @@ class basic_loop_thread {
       }
       if (self == nullptr) return;
       if (error) std::terminate();
-      const std::unique_ptr<work> freed = std::move(self);
+      const std::unique_ptr<work> owner = std::move(self);
     }
 
     options settings;

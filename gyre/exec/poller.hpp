@@ -72,7 +72,7 @@ class readiness_operation : public intrusive_list_node {
   /// Called by the poller: stores whether reports are paused.
   void set_pause(pause state) noexcept { pause_ = state; }
   /// Called by the poller: reports events. The function may unwatch and destroy the operation.
-  void complete(readiness ready) { complete_(*this, ready); }
+  void complete(readiness events) { complete_(*this, events); }
   /// Returns the address of the code that complete() calls, for reports.
   std::uintptr_t code() const noexcept { return reinterpret_cast<std::uintptr_t>(complete_); }
 

@@ -56,13 +56,13 @@ class posting {
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void post(detail::misused_callable explained);
   template <class F, class... More>
-  void post(F&& callable, detail::misused_argument explained, More&&... more);
+  void post(F&& callable, detail::misused_argument explained, More&&... arguments);
   bool try_post(detail::misused_callable explained);
   template <class F, class... More>
-  bool try_post(F&& callable, detail::misused_argument explained, More&&... more);
+  bool try_post(F&& callable, detail::misused_argument explained, More&&... arguments);
   void dispatch(detail::misused_callable explained);
   template <class F, class... More>
-  void dispatch(F&& callable, detail::misused_argument explained, More&&... more);
+  void dispatch(F&& callable, detail::misused_argument explained, More&&... arguments);
 
  private:
   friend Loop;

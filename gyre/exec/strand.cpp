@@ -25,9 +25,9 @@ class discardable_post final : public slab_object, public operation {
 
  private:
   static void run(operation& self) {
-    auto* const queued = static_cast<discardable_post*>(&self);
-    run_or_discard work = std::move(queued->work_);
-    delete queued;
+    auto* const post = static_cast<discardable_post*>(&self);
+    run_or_discard work = std::move(post->work_);
+    delete post;
     work();
   }
 
@@ -43,9 +43,9 @@ strand::strand(executor& target)
 
 strand::~strand() {
   // The loop repeats because destructors of discarded coroutines may post again.
-  for (auto remaining = core_->close(); !remaining.empty(); remaining = core_->close()) {
-    while (operation* const next = remaining.pop_front()) {
-      detail::discardable_post::discard_if_possible(*next);
+  for (auto operations = core_->close(); !operations.empty(); operations = core_->close()) {
+    while (operation* const next_operation = operations.pop_front()) {
+      detail::discardable_post::discard_if_possible(*next_operation);
     }
   }
   core_->release();
@@ -54,14 +54,14 @@ strand::~strand() {
 void strand::post(operation& op) noexcept { core_->post(op); }
 
 void strand::post_discardable(operation& op, void (*discard)(operation& op) noexcept) {
-  detail::discardable_post* queued = nullptr;
+  detail::discardable_post* post = nullptr;
   try {
-    queued = new detail::discardable_post(op, discard);
+    post = new detail::discardable_post(op, discard);
   } catch (const std::bad_alloc&) {
     discard(op);
     throw;
   }
-  core_->post(*queued);
+  core_->post(*post);
 }
 
 bool strand::running_here() const noexcept { return core_->running_here(); }

@@ -14,7 +14,7 @@ waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_token,
       claim_(loop.run_,
              "gyre::sync_wait: another thread runs this loop; call sync_wait(on(loop, ...)) "
              "without the loop instead"),
-      recorded_(entry_if_asked(loop, "sync_wait", place)) {
+      live_entry_(entry_if_asked(loop, "sync_wait", place)) {
   if (loop.in_loop_thread()) {
     throw std::logic_error("gyre::sync_wait: called by a task of the loop it would run");
   }

@@ -45,7 +45,7 @@ class waiting_loop : task_context {
   run_claim claim_;  // held also while the coroutine starts, before the loop runs
   bool is_done_ = false;
   done_operation when_elsewhere_{is_done_};
-  std::unique_ptr<live_task_entry> recorded_;
+  std::unique_ptr<live_task_entry> live_entry_;
 };
 
 }  // namespace detail
@@ -69,9 +69,9 @@ template <awaitable Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {},
                          std::source_location place = std::source_location::current()) {
   // `here` must outlive the coroutines, also abandoned ones.
-  detail::waiting_loop here(target, stop, place);
+  detail::waiting_loop registration(target, stop, place);
   auto task = as_task(std::forward<Awaitable>(awaitable));
-  return here.run(detail::task_access::state(task));
+  return registration.run(detail::task_access::state(task));
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 void sync_wait(event_loop& target, detail::misused_awaitable explained,

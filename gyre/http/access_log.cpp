@@ -14,10 +14,10 @@ std::string to_combined_log(const access_record& record) {
   const request& request = record.request;
   const auto append_quoted = [](std::string& line, std::string_view text) {
     line += '"';
-    for (const char each : text) {
-      if (each == '"' || each == '\\') line += '\\';
-      const auto byte = static_cast<unsigned char>(each);
-      line += byte < 0x20 || byte >= 0x7f ? '?' : each;
+    for (const char character : text) {
+      if (character == '"' || character == '\\') line += '\\';
+      const auto byte = static_cast<unsigned char>(character);
+      line += byte < 0x20 || byte >= 0x7f ? '?' : character;
     }
     line += '"';
   };

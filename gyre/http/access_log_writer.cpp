@@ -39,7 +39,7 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     std::string line = options_.format(record);
     line += '\n';
     if (!append(part_of(record.request.loop()), line)) {
-      dropped_.fetch_add(1, std::memory_order_relaxed);
+      dropped_lines_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     // acq_rel: pairs with the exchange in run(), which makes the line visible to the call.
@@ -50,22 +50,22 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     const std::lock_guard lock(write_mutex_);
     lines_.clear();
     std::uint64_t count = 0;
-    for (part& each : parts_) {
-      const std::lock_guard part_lock(each.mutex);
+    for (part& part : parts_) {
+      const std::lock_guard part_lock(part.mutex);
       if (lines_.empty()) {
-        lines_.swap(each.lines);  // the capacities go round, so that a steady state allocates none
+        lines_.swap(part.lines);  // the capacities go round, so that a steady state allocates none
       } else {
         try {
-          lines_ += each.lines;
+          lines_ += part.lines;
         } catch (const std::bad_alloc&) {
           continue;  // the next call takes them
         }
-        each.lines.clear();
+        part.lines.clear();
       }
-      count += std::exchange(each.count, 0);
+      count += std::exchange(part.count, 0);
     }
     if (lines_.empty()) return;
-    pending_.fetch_sub(lines_.size(), std::memory_order_relaxed);
+    pending_bytes_.fetch_sub(lines_.size(), std::memory_order_relaxed);
     line_count_.fetch_add(count, std::memory_order_relaxed);
     try {
       write_(lines_);
@@ -76,7 +76,7 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
 
   access_log_writer_metrics metrics() const noexcept {
     return {.lines = line_count_.load(std::memory_order_relaxed),
-            .dropped = dropped_.load(std::memory_order_relaxed),
+            .dropped = dropped_lines_.load(std::memory_order_relaxed),
             .failures = failures_.load(std::memory_order_relaxed)};
   }
 
@@ -95,8 +95,9 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
 
   bool append(part& target, std::string_view line) noexcept {
     // relaxed: the number guards no other data.
-    const std::size_t pending = pending_.fetch_add(line.size(), std::memory_order_relaxed);
-    if (pending + line.size() <= options_.max_pending) {
+    const std::size_t pending_bytes =
+        pending_bytes_.fetch_add(line.size(), std::memory_order_relaxed);
+    if (pending_bytes + line.size() <= options_.max_pending) {
       try {
         const std::lock_guard lock(target.mutex);
         target.lines += line;
@@ -106,7 +107,7 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
       } catch (const std::bad_alloc&) {
       }
     }
-    pending_.fetch_sub(line.size(), std::memory_order_relaxed);
+    pending_bytes_.fetch_sub(line.size(), std::memory_order_relaxed);
     return false;
   }
 
@@ -135,10 +136,10 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
   executor& target_;
   const access_log_writer_options options_;
   std::array<part, 16> parts_;
-  gyre::detail::atomic<std::size_t> pending_{0};  // bytes in the parts
+  gyre::detail::atomic<std::size_t> pending_bytes_{0};  // bytes in the parts
   gyre::detail::atomic<state> state_{state::idle};
   gyre::detail::atomic<std::uint64_t> line_count_{0};
-  gyre::detail::atomic<std::uint64_t> dropped_{0};
+  gyre::detail::atomic<std::uint64_t> dropped_lines_{0};
   gyre::detail::atomic<std::uint64_t> failures_{0};
   std::mutex write_mutex_;  // guards the members below
   write_function write_;

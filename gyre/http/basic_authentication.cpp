@@ -19,8 +19,8 @@ task<response> authenticate(basic_policy& policy, request& request, next_handler
   std::optional<detail::basic_login> login;
   if (credentials) login = detail::parse_basic(*credentials);
   if (!login) co_return detail::respond_with_challenge(status::unauthorized, policy.challenge);
-  task<bool> verifying = policy.verify(request, login->name(), login->password());
-  const bool is_accepted = co_await std::move(verifying);
+  task<bool> verify_task = policy.verify(request, login->name(), login->password());
+  const bool is_accepted = co_await std::move(verify_task);
   if (!is_accepted)
     co_return detail::respond_with_challenge(status::unauthorized, policy.challenge);
   if (policy.attaches_name) request.attach(authenticated_user{std::string(login->name())});

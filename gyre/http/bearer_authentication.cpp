@@ -24,8 +24,8 @@ task<response> authenticate(bearer_policy& policy, request& request, next_handle
     co_return detail::respond_with_challenge(status::bad_request,
                                              policy.challenge + ", error=\"invalid_request\"");
   }
-  task<bool> verifying = policy.verify(request, *token);
-  const bool is_accepted = co_await std::move(verifying);
+  task<bool> verify_task = policy.verify(request, *token);
+  const bool is_accepted = co_await std::move(verify_task);
   if (!is_accepted) {
     co_return detail::respond_with_challenge(status::unauthorized,
                                              policy.challenge + ", error=\"invalid_token\"");

@@ -29,15 +29,16 @@ std::error_code code_of(const std::exception_ptr& error, bool is_closed) try {
   return std::make_error_code(std::errc::state_not_recoverable);
 }
 
-task<> call_back(std::shared_ptr<client_core> core, client_request request, client::callback done) {
-  auto running = as_result(stop_when(
+task<> call_back(std::shared_ptr<client_core> core, client_request request,
+                 client::callback callback) {
+  auto send_task = as_result(stop_when(
       client_call::run(core, std::move(request), client_call::body::whole), core->closing()));
-  auto result = co_await std::move(running);
+  auto result = co_await std::move(send_task);
   if (core->abandoned) co_return;
   if (result) {
-    done(std::move(*result));
+    callback(std::move(*result));
   } else {
-    done(std::unexpected(code_of(result.error(), core->is_closed())));
+    callback(std::unexpected(code_of(result.error(), core->is_closed())));
   }
 }
 
@@ -51,9 +52,9 @@ task<client_response> get_alone(client_request request, client_options options) 
     throw std::system_error(make_error_code(io::errc::wrong_thread),
                             "http::get: the coroutine runs on no loop");
   }
-  client alone(*loop, std::move(options));
-  task<client_response> sending = alone.send(std::move(request));
-  client_response result = co_await std::move(sending);
+  client single_client(*loop, std::move(options));
+  task<client_response> send_task = single_client.send(std::move(request));
+  client_response result = co_await std::move(send_task);
   co_return result;
 }
 
@@ -85,9 +86,9 @@ task<client_response> client::stream(client_request request) {
   return detail::client_call::run(core_, std::move(request), detail::client_call::body::streamed);
 }
 
-void client::send(client_request request, callback done) {
+void client::send(client_request request, callback callback) {
   if (core_ == nullptr) throw std::logic_error("http::client::send: it was moved from");
-  spawn(core_->loop(), detail::call_back(core_, std::move(request), std::move(done)),
+  spawn(core_->loop(), detail::call_back(core_, std::move(request), std::move(callback)),
         {.name = "http::client::send"});
 }
 

@@ -45,12 +45,12 @@ client_request::client_request(std::string_view method, std::string_view url)
     : client_request(
           method_of(method) == http::method::other ? http::method::post : method_of(method),
           parse_url(url)) {
-  const http::method known = method_of(method);
-  if (known != http::method::other) return;
+  const http::method kind = method_of(method);
+  if (kind != http::method::other) return;
   if (method.empty() || method.size() > 32 || !detail::all_are(detail::in_token, method)) {
     throw std::invalid_argument("http::client_request: the method is no token");
   }
-  method_ = known;
+  method_ = kind;
   method_text_ = method;
 }
 

@@ -37,10 +37,10 @@ using detail::has_word;
 
 std::string join_values(field_list fields, std::string_view name) {
   std::string text;
-  for (const field& each : fields) {
-    if (!equals_ignoring_case(each.name, name)) continue;
+  for (const field& field : fields) {
+    if (!equals_ignoring_case(field.name, name)) continue;
     if (!text.empty()) text += ", ";
-    text += each.value;
+    text += field.value;
   }
   return text;
 }
@@ -83,28 +83,28 @@ class compressing_filter final : public detail::byte_sink {
                      std::optional<std::uint64_t> length) noexcept
       : output_(output),
         encoder_(encoder),
-        missing_(length),
-        next_(body_access::replace_sink(output, *this)) {}
+        missing_bytes_(length),
+        target_(body_access::replace_sink(output, *this)) {}
   compressing_filter(const compressing_filter&) = delete;
   compressing_filter& operator=(const compressing_filter&) = delete;
-  ~compressing_filter() override { body_access::replace_sink(output_, next_); }
+  ~compressing_filter() override { body_access::replace_sink(output_, target_); }
 
   task<> write(std::span<const std::byte> bytes) override {
     if (bytes.empty()) co_return;
-    if (!packed_.empty()) {
+    if (!packed_output_.empty()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
     }
-    if (missing_) {
-      if (bytes.size() > *missing_) throw detail::too_long_body();
-      *missing_ -= bytes.size();
+    if (missing_bytes_) {
+      if (bytes.size() > *missing_bytes_) throw detail::too_long_body();
+      *missing_bytes_ -= bytes.size();
     }
-    encoder_.write(bytes, packed_);
-    encoder_.flush(packed_);
+    encoder_.write(bytes, packed_output_);
+    encoder_.flush(packed_output_);
     co_await send();
   }
   task<> finish() {
-    if (missing_.value_or(0) != 0) throw detail::too_short_body(*missing_);
-    encoder_.finish(packed_);
+    if (missing_bytes_.value_or(0) != 0) throw detail::too_short_body(*missing_bytes_);
+    encoder_.finish(packed_output_);
     co_await send();
   }
 
@@ -114,24 +114,24 @@ class compressing_filter final : public detail::byte_sink {
     struct clear_on_exit {
       io::buffer& output_buffer;
       ~clear_on_exit() { output_buffer.clear(); }
-    } const guard{packed_};
-    task<> writing = next_.write(packed_.bytes());
-    co_await std::move(writing);
+    } const guard{packed_output_};
+    task<> write_task = target_.write(packed_output_.bytes());
+    co_await std::move(write_task);
   }
 
   body_writer& output_;
   compressor& encoder_;
-  std::optional<std::uint64_t> missing_;  // bytes of the announced length that were not written
-  detail::byte_sink& next_;
-  io::buffer packed_{{.prepend = 0}};
+  std::optional<std::uint64_t> missing_bytes_;  // of the announced length
+  detail::byte_sink& target_;
+  io::buffer packed_output_{{.prepend = 0}};
 };
 
 task<> write_compressed(body_writer& output, compressor& encoder,
                         std::optional<std::uint64_t> length,
                         move_only_function<task<>(body_writer&)>& write) {
   compressing_filter filter(output, encoder, length);
-  task<> writing = write(output);
-  co_await std::move(writing);
+  task<> write_task = write(output);
+  co_await std::move(write_task);
   co_await filter.finish();
 }
 
@@ -139,10 +139,10 @@ bool may_be_compressed(const response& result) noexcept {
   const http::fields& fields = result.fields();
   const auto type = fields.get("Content-Type");
   if (!type || !is_compressible(*type) || type->starts_with("text/event-stream")) return false;
-  const auto has = [&](std::string_view name) { return fields.contains(name); };
-  return result.status() != status::partial_content && !has("Content-Encoding") &&
-         !has("Content-Range") && !has("Content-Digest") && !has("Content-MD5") && !has("Digest") &&
-         !has_word(fields, "Cache-Control", "no-transform");
+  const auto has_field = [&](std::string_view name) { return fields.contains(name); };
+  return result.status() != status::partial_content && !has_field("Content-Encoding") &&
+         !has_field("Content-Range") && !has_field("Content-Digest") && !has_field("Content-MD5") &&
+         !has_field("Digest") && !has_word(fields, "Cache-Control", "no-transform");
 }
 
 void weaken_tag(response& result) {
@@ -156,8 +156,8 @@ void set_coding(response& result, content_coding coding) {
 }
 
 std::optional<content_coding> coding_for(const request& request, const compress_options& options) {
-  const std::string accepted = join_values(request.fields(), "Accept-Encoding");
-  const auto coding = negotiate_coding(accepted, options.codings);
+  const std::string accept_value = join_values(request.fields(), "Accept-Encoding");
+  const auto coding = negotiate_coding(accept_value, options.codings);
   return coding == content_coding::identity ? std::nullopt : coding;
 }
 
@@ -217,12 +217,12 @@ task<response> compress_response(const settings& setup, request& request, next_h
 
   compressor encoder(*coding);
   io::buffer output_buffer({.prepend = 0});
-  task<> compressing = compress_body(encoder, body, output_buffer);
+  task<> body_task = compress_body(encoder, body, output_buffer);
   if (body.size() > setup.options.offload_size) {
-    auto offloading = gyre::on(io::blocking_pool(), std::move(compressing));
-    co_await std::move(offloading);
+    auto compress_task = gyre::on(io::blocking_pool(), std::move(body_task));
+    co_await std::move(compress_task);
   } else {
-    co_await std::move(compressing);
+    co_await std::move(body_task);
   }
   if (output_buffer.size() >= body.size()) co_return result;
   result.set_body(std::string(output_buffer.text()));

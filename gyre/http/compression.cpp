@@ -82,16 +82,16 @@ compression_step compressor::step(std::span<const std::byte> input, std::span<st
                                   operation action) {
   if (is_finished_) throw std::logic_error("gyre::http::compressor: used after finish()");
   if (output.empty()) return {};
-  const compression_step done = encoder_->step(input, output, action);
-  is_finished_ = action == operation::finish && done.is_done;
-  return done;
+  const compression_step result = encoder_->step(input, output, action);
+  is_finished_ = action == operation::finish && result.is_done;
+  return result;
 }
 
 void compressor::run(std::span<const std::byte> input, io::buffer& output, operation action) {
-  for (compression_step done; !done.is_done;) {
-    done = step(input, output.prepare(detail::step_size), action);
-    output.commit(done.produced);
-    input = input.subspan(done.consumed);
+  for (compression_step result; !result.is_done;) {
+    result = step(input, output.prepare(detail::step_size), action);
+    output.commit(result.produced);
+    input = input.subspan(result.consumed);
   }
 }
 
@@ -111,30 +111,30 @@ std::expected<compression_step, std::error_code> decompressor::step(
     std::span<const std::byte> input, std::span<std::byte> output) {
   if (error_) return std::unexpected(error_);
   if (output.empty()) return compression_step();
-  const auto done = decoder_->step(input, output);
-  if (!done) {
+  const auto result = decoder_->step(input, output);
+  if (!result) {
     error_ = format_errc::bad_compression;
   } else {
-    produced_ += done->produced;
-    if (produced_ > max_output_) error_ = format_errc::output_limit;
+    produced_bytes_ += result->produced;
+    if (produced_bytes_ > max_output_) error_ = format_errc::output_limit;
   }
   if (error_) return std::unexpected(error_);
-  return *done;
+  return *result;
 }
 
 std::error_code decompressor::write(std::span<const std::byte> input, io::buffer& output) {
   if (error_) return error_;
   for (;;) {
     // Allows one byte more than the limit, to detect that the data exceed it.
-    const std::uint64_t budget = max_output_ - std::min(max_output_, produced_);
+    const std::uint64_t budget = max_output_ - std::min(max_output_, produced_bytes_);
     const std::size_t size =
         budget < detail::step_size ? static_cast<std::size_t>(budget) + 1 : detail::step_size;
-    const auto done = step(input, output.prepare(size).first(size));
-    if (!done) return done.error();
-    output.commit(done->produced);
-    input = input.subspan(done->consumed);
-    if (input.empty() && done->produced < size) return {};
-    if (done->consumed == 0 && done->produced == 0 && !done->is_done) {
+    const auto result = step(input, output.prepare(size).first(size));
+    if (!result) return result.error();
+    output.commit(result->produced);
+    input = input.subspan(result->consumed);
+    if (input.empty() && result->produced < size) return {};
+    if (result->consumed == 0 && result->produced == 0 && !result->is_done) {
       return error_ = format_errc::bad_compression;
     }
   }

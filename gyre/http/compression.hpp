@@ -118,12 +118,12 @@ class decompressor {
   /// (format_errc::incomplete). Without any input, only content_coding::identity is complete.
   [[nodiscard]] bool is_complete() const noexcept;
   /// The number of bytes unpacked so far.
-  [[nodiscard]] std::uint64_t output_size() const noexcept { return produced_; }
+  [[nodiscard]] std::uint64_t output_size() const noexcept { return produced_bytes_; }
 
  private:
   std::unique_ptr<detail::decoder> decoder_;
   std::uint64_t max_output_;
-  std::uint64_t produced_ = 0;
+  std::uint64_t produced_bytes_ = 0;
   std::error_code error_;
 };
 

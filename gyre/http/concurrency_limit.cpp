@@ -35,34 +35,34 @@ struct concurrency_limit::state {
 class concurrency_limit::slot {
  public:
   slot(std::shared_ptr<state> owner, semaphore_permit permit) noexcept
-      : shared_(std::move(owner)), permit_(std::move(permit)) {
-    shared_->admitted.fetch_add(1, std::memory_order_relaxed);
-    shared_->running.fetch_add(1, std::memory_order_relaxed);
+      : shared_state_(std::move(owner)), permit_(std::move(permit)) {
+    shared_state_->admitted.fetch_add(1, std::memory_order_relaxed);
+    shared_state_->running.fetch_add(1, std::memory_order_relaxed);
   }
   slot(slot&&) noexcept = default;
   slot& operator=(slot&&) = delete;
   ~slot() {
-    if (shared_ != nullptr) shared_->running.fetch_sub(1, std::memory_order_relaxed);
+    if (shared_state_ != nullptr) shared_state_->running.fetch_sub(1, std::memory_order_relaxed);
   }
 
  private:
-  std::shared_ptr<state> shared_;
-  semaphore_permit permit_;  // after shared_: released before the semaphore is destroyed
+  std::shared_ptr<state> shared_state_;
+  semaphore_permit permit_;  // after shared_state_: released before the semaphore is destroyed
 };
 
 // A waiting_place is the place of a request in the queue, unless the queue was full.
 class concurrency_limit::waiting_place {
  public:
-  explicit waiting_place(state& owner) noexcept : shared_(owner) {
+  explicit waiting_place(state& owner) noexcept : shared_state_(owner) {
     is_granted_ = owner.waiting.fetch_add(1, std::memory_order_relaxed) < owner.options.max_waiting;
   }
   waiting_place& operator=(waiting_place&&) = delete;
-  ~waiting_place() { shared_.waiting.fetch_sub(1, std::memory_order_relaxed); }
+  ~waiting_place() { shared_state_.waiting.fetch_sub(1, std::memory_order_relaxed); }
 
   bool is_granted() const noexcept { return is_granted_; }
 
  private:
-  state& shared_;
+  state& shared_state_;
   bool is_granted_;
 };
 
@@ -90,28 +90,27 @@ task<response> concurrency_limit::run(std::shared_ptr<state> limit_state, reques
   } else if (const waiting_place place(*limit_state); !place.is_granted()) {
     limit_state->refused.fetch_add(1, std::memory_order_relaxed);
   } else {
-    auto waiting =
+    auto wait =
         as_expected(with_timeout(limit_state->permits.permit(), limit_state->options.max_wait));
-    auto acquired = co_await std::move(waiting);
-    if (acquired) {
-      permit = std::move(*acquired);
+    auto admission = co_await std::move(wait);
+    if (admission) {
+      permit = std::move(*admission);
     } else {
       limit_state->expired.fetch_add(1, std::memory_order_relaxed);
     }
   }
   if (!permit) {
-    task<response> refusing =
+    task<response> refuse_task =
         detail::retry_later(status::service_unavailable, limit_state->options.retry_after);
-    co_return co_await std::move(refusing);
+    co_return co_await std::move(refuse_task);
   }
-  slot running(limit_state, *std::move(permit));
+  slot own_slot(limit_state, *std::move(permit));
   task<response> rest = next(request);
   response result = co_await std::move(rest);
   if (detail::body_access::is_stream(result)) {
     auto& write = detail::body_access::writing_function(result);
-    write = [write = std::move(write), held = std::move(running)](body_writer& output) mutable {
-      return write(output);
-    };
+    write = [write = std::move(write), own_slot_of_body = std::move(own_slot)](
+                body_writer& output) mutable { return write(output); };
   }
   co_return result;
 }

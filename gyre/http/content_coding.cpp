@@ -15,8 +15,8 @@ constexpr std::size_t coding_count = 4;
 // The qualities of a client's Accept-Encoding, in thousandths; nullopt for codings that it does not
 // list.
 struct preferences {
-  std::array<std::optional<unsigned>, coding_count> listed = {};
-  std::optional<unsigned> others = {};
+  std::array<std::optional<unsigned>, coding_count> listed_weights = {};
+  std::optional<unsigned> other_weight = {};
 };
 
 // Reads a list of codings with qualities; returns false if it is malformed. If a name occurs
@@ -40,7 +40,8 @@ bool read(std::string_view text, preferences& result) noexcept {
     }
     const auto coding = content_coding_of(name);
     if (!coding && name != "*") continue;
-    auto& entry = coding ? result.listed[static_cast<std::size_t>(*coding)] : result.others;
+    auto& entry =
+        coding ? result.listed_weights[static_cast<std::size_t>(*coding)] : result.other_weight;
     if (!entry) entry = quality;
   }
   return true;
@@ -63,20 +64,21 @@ std::optional<content_coding> negotiate_coding(std::string_view accept_encoding,
   if (!read(accept_encoding, client)) return content_coding::identity;
   // Qualities of listed codings are doubled: weight 1, for identity when it is not listed, is then
   // less than every quality above 0.
-  const auto& listed_identity = client.listed[static_cast<std::size_t>(content_coding::identity)];
-  unsigned best_weight = client.others == 0U ? 0 : 1;
+  const auto& listed_identity =
+      client.listed_weights[static_cast<std::size_t>(content_coding::identity)];
+  unsigned best_weight = client.other_weight == 0U ? 0 : 1;
   if (listed_identity) best_weight = *listed_identity * 2;
-  content_coding best = content_coding::identity;
-  for (const content_coding each : codings) {
-    if (each == content_coding::identity) continue;
-    const auto& listed = client.listed[static_cast<std::size_t>(each)];
-    const unsigned weight = listed.value_or(client.others.value_or(0)) * 2;
-    if (weight == 0 || weight < best_weight || (weight == best_weight && each < best)) continue;
-    best = each;
+  content_coding result = content_coding::identity;
+  for (const content_coding coding : codings) {
+    if (coding == content_coding::identity) continue;
+    const auto& preference = client.listed_weights[static_cast<std::size_t>(coding)];
+    const unsigned weight = preference.value_or(client.other_weight.value_or(0)) * 2;
+    if (weight == 0 || weight < best_weight || (weight == best_weight && coding < result)) continue;
+    result = coding;
     best_weight = weight;
   }
   if (best_weight == 0) return std::nullopt;
-  return best;
+  return result;
 }
 
 }  // namespace gyre::http

@@ -11,13 +11,13 @@
 namespace gyre::http {
 
 void cookies::iterator::advance() noexcept {
-  while (!rest_.empty() && read_ < max_pairs) {
+  while (!rest_.empty() && pair_count_ < max_pairs) {
     std::string_view text = detail::trim(detail::take_until(rest_, ';'));
     if (!text.contains('=')) continue;
     pair_.name = detail::take_until(text, '=');
     pair_.value = text;
     if (!detail::is_token(pair_.name) || !detail::is_cookie_value(text)) continue;
-    ++read_;
+    ++pair_count_;
     is_at_end_ = false;
     return;
   }
@@ -26,8 +26,8 @@ void cookies::iterator::advance() noexcept {
 }
 
 std::optional<std::string_view> cookies::get(std::string_view name) const noexcept {
-  for (const cookie_pair& each : *this) {
-    if (each.name == name) return each.value;
+  for (const cookie_pair& pair : *this) {
+    if (pair.name == name) return pair.value;
   }
   return std::nullopt;
 }
@@ -45,14 +45,15 @@ set_cookie::set_cookie(std::string_view name, std::string_view value) : name_(na
 }
 
 set_cookie set_cookie::deletion(std::string_view name) {
-  set_cookie deleted(name, "");
-  deleted.max_age(std::chrono::seconds(0));
-  return deleted;
+  set_cookie result(name, "");
+  result.max_age(std::chrono::seconds(0));
+  return result;
 }
 
 set_cookie& set_cookie::path(std::string_view path) {
-  const bool is_allowed = std::ranges::all_of(
-      path, [](char each) { return each >= ' ' && each < '\x7f' && each != ';'; });
+  const bool is_allowed = std::ranges::all_of(path, [](char character) {
+    return character >= ' ' && character < '\x7f' && character != ';';
+  });
   if (!path.starts_with('/') || !is_allowed || path.back() == ' ' || path.size() > max_size / 4) {
     refuse("the path does not begin with '/', is too long, or has characters that are not allowed");
   }
@@ -61,8 +62,8 @@ set_cookie& set_cookie::path(std::string_view path) {
 }
 
 set_cookie& set_cookie::domain(std::string_view domain) {
-  const auto parsed = authority::parse(domain);
-  if (!parsed || parsed->port || parsed->is_ipv6) refuse("the domain is no name of a host");
+  const auto host = authority::parse(domain);
+  if (!host || host->port || host->is_ipv6) refuse("the domain is no name of a host");
   domain_ = domain;
   return *this;
 }

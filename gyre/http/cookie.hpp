@@ -67,7 +67,7 @@ class cookies {
 
     std::string_view rest_;
     cookie_pair pair_ = {};
-    std::size_t read_ = 0;
+    std::size_t pair_count_ = 0;
     bool is_at_end_ = true;
   };
 

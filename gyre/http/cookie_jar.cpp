@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t max_header_size = 8192, max_attribute_size = 1024;
 constexpr std::chrono::seconds max_lifetime = std::chrono::days(400);
 
-bool is_control(char each) noexcept {
-  return (static_cast<unsigned char>(each) < 0x20 && each != '\t') || each == '\x7f';
+bool is_control(char character) noexcept {
+  return (static_cast<unsigned char>(character) < 0x20 && character != '\t') || character == '\x7f';
 }
 
 bool is_over_tls(const url& location) noexcept {
@@ -53,20 +53,20 @@ void read_attribute(std::string_view text, received_cookie& cookie) {
   const std::string_view name = detail::trim(detail::take_until(text, '='));
   const std::string_view value = detail::trim(text);
   if (value.size() > max_attribute_size) return;
-  const auto is = [&](std::string_view attribute) {
+  const auto is_named = [&](std::string_view attribute) {
     return detail::equals_ignoring_case(name, attribute);
   };
-  if (is("secure")) {
+  if (is_named("secure")) {
     cookie.secure = true;
-  } else if (is("httponly")) {
+  } else if (is_named("httponly")) {
     cookie.http_only = true;
-  } else if (is("path")) {
+  } else if (is_named("path")) {
     cookie.path = value.starts_with('/') ? value : std::string_view();
-  } else if (is("domain")) {
+  } else if (is_named("domain")) {
     cookie.domain = detail::to_lower(value.substr(value.starts_with('.') ? 1 : 0));
-  } else if (is("max-age")) {
+  } else if (is_named("max-age")) {
     if (const auto age = parse_max_age(value)) cookie.max_age = age;
-  } else if (is("expires")) {
+  } else if (is_named("expires")) {
     if (const auto date = detail::parse_cookie_date(value)) cookie.expires = date;
   }
 }
@@ -124,10 +124,11 @@ std::optional<cookie_jar::stored_cookie> cookie_jar::accept(const url& sender,
 // response may be forged.
 bool cookie_jar::hides_secure_cookie(const url& sender, const stored_cookie& cookie) const {
   if (is_over_tls(sender)) return false;
-  return std::ranges::any_of(cookies_, [&](const stored_cookie& each) {
-    return each.secure && each.name == cookie.name && path_matches(cookie.path, each.path) &&
-           (domain_matches(each.domain, cookie.domain) ||
-            domain_matches(cookie.domain, each.domain));
+  return std::ranges::any_of(cookies_, [&](const stored_cookie& old_cookie) {
+    return old_cookie.secure && old_cookie.name == cookie.name &&
+           path_matches(cookie.path, old_cookie.path) &&
+           (domain_matches(old_cookie.domain, cookie.domain) ||
+            domain_matches(cookie.domain, old_cookie.domain));
   });
 }
 
@@ -136,23 +137,24 @@ bool cookie_jar::receive(const url& sender, std::string_view set_cookie_header, 
   if (!cookie || cookie->name.size() + cookie->value.size() > options_.max_cookie_size) {
     return false;
   }
-  auto accepted = accept(sender, *cookie, time);
-  if (!accepted || hides_secure_cookie(sender, *accepted)) return false;
-  store(*std::move(accepted), time);
+  auto new_cookie = accept(sender, *cookie, time);
+  if (!new_cookie || hides_secure_cookie(sender, *new_cookie)) return false;
+  store(*std::move(new_cookie), time);
   return true;
 }
 
 void cookie_jar::store(stored_cookie cookie, time_point time) {
-  std::erase_if(cookies_, [&](const stored_cookie& each) { return each.expires <= time; });
-  const auto same = std::ranges::find_if(cookies_, [&](const stored_cookie& each) {
-    return each.name == cookie.name && each.domain == cookie.domain && each.path == cookie.path &&
-           each.host_only == cookie.host_only;
+  std::erase_if(cookies_,
+                [&](const stored_cookie& old_cookie) { return old_cookie.expires <= time; });
+  const auto match = std::ranges::find_if(cookies_, [&](const stored_cookie& old_cookie) {
+    return old_cookie.name == cookie.name && old_cookie.domain == cookie.domain &&
+           old_cookie.path == cookie.path && old_cookie.host_only == cookie.host_only;
   });
-  if (same != cookies_.end()) {
+  if (match != cookies_.end()) {
     if (cookie.expires <= time) {
-      cookies_.erase(same);
+      cookies_.erase(match);
     } else {
-      *same = std::move(cookie);  // keeps the position of the old cookie
+      *match = std::move(cookie);  // keeps the position of the old cookie
     }
     return;
   }
@@ -165,41 +167,44 @@ void cookie_jar::store(stored_cookie cookie, time_point time) {
 // Makes room for a new cookie, or returns false. Cookies without Secure are evicted first (RFC
 // 6265bis, 5.7): otherwise a forged response could evict Secure ones.
 bool cookie_jar::evict_for(const stored_cookie& cookie) {
-  const auto is_of_host = [&](const stored_cookie& each) { return each.domain == cookie.domain; };
+  const auto is_of_host = [&](const stored_cookie& old_cookie) {
+    return old_cookie.domain == cookie.domain;
+  };
   const auto host_count = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
   const bool host_is_full = host_count >= options_.max_cookies_per_host;
   if (!host_is_full && cookies_.size() < options_.max_cookies) return true;
-  const auto is_candidate = [&](const stored_cookie& each) {
-    return !host_is_full || is_of_host(each);
+  const auto is_candidate = [&](const stored_cookie& old_cookie) {
+    return !host_is_full || is_of_host(old_cookie);
   };
-  auto oldest = std::ranges::find_if(
-      cookies_, [&](const stored_cookie& each) { return !each.secure && is_candidate(each); });
-  if (oldest == cookies_.end()) {
+  auto oldest_cookie = std::ranges::find_if(cookies_, [&](const stored_cookie& old_cookie) {
+    return !old_cookie.secure && is_candidate(old_cookie);
+  });
+  if (oldest_cookie == cookies_.end()) {
     if (!cookie.secure) return false;
-    oldest = std::ranges::find_if(cookies_, is_candidate);
+    oldest_cookie = std::ranges::find_if(cookies_, is_candidate);
   }
-  cookies_.erase(oldest);
+  cookies_.erase(oldest_cookie);
   return true;
 }
 
 std::string cookie_jar::header_for(const url& target, time_point time) {
-  std::erase_if(cookies_, [&](const stored_cookie& each) { return each.expires <= time; });
+  std::erase_if(cookies_, [&](const stored_cookie& cookie) { return cookie.expires <= time; });
   std::vector<const stored_cookie*> selection;
-  for (const stored_cookie& each : cookies_) {
-    const bool is_for_host =
-        each.host_only ? each.domain == target.host() : domain_matches(target.host(), each.domain);
-    if (!is_for_host || !path_matches(target.path(), each.path)) continue;
-    if (each.secure && !is_over_tls(target)) continue;
+  for (const stored_cookie& cookie : cookies_) {
+    const bool is_for_host = cookie.host_only ? cookie.domain == target.host()
+                                              : domain_matches(target.host(), cookie.domain);
+    if (!is_for_host || !path_matches(target.path(), cookie.path)) continue;
+    if (cookie.secure && !is_over_tls(target)) continue;
     // Cookies with longer paths come first (RFC 6265, 5.4).
     const auto path_size = [](const stored_cookie* cookie) { return cookie->path.size(); };
     selection.insert(
-        std::ranges::upper_bound(selection, each.path.size(), std::ranges::greater(), path_size),
-        &each);
+        std::ranges::upper_bound(selection, cookie.path.size(), std::ranges::greater(), path_size),
+        &cookie);
   }
   std::string header;
-  for (const stored_cookie* each : selection) {
+  for (const stored_cookie* cookie : selection) {
     if (!header.empty()) header += "; ";
-    header.append(each->name).append("=").append(each->value);
+    header.append(cookie->name).append("=").append(cookie->value);
   }
   return header;
 }

@@ -25,13 +25,13 @@ constexpr method_set usual_methods{method::get, method::head,  method::post,
 
 std::string join_names(std::span<const std::string> names) {
   std::string list;
-  for (const std::string& each : names) {
+  for (const std::string& name : names) {
     // As a pattern, '*' would allow more than it says, or less.
-    if (!detail::is_token(each) || each == "*") {
-      throw std::invalid_argument("http::cors: '" + each + "' is not the name of a field");
+    if (!detail::is_token(name) || name == "*") {
+      throw std::invalid_argument("http::cors: '" + name + "' is not the name of a field");
     }
     if (!list.empty()) list += ", ";
-    list += each;
+    list += name;
   }
   return list;
 }

@@ -24,24 +24,24 @@ task<> send_pings(event_writer& events, duration period) {
 
 task<> write_events(event_writer& events, move_only_function<task<>(event_writer&)>& write,
                     event_stream_options options) {
-  task<> writing = write(events);
+  task<> write_task = write(events);
   if (options.keep_alive.count() == 0) {
-    co_await std::move(writing);
+    co_await std::move(write_task);
     co_return;
   }
-  auto first = gyre::when_any(std::move(writing), send_pings(events, options.keep_alive));
+  auto first = gyre::when_any(std::move(write_task), send_pings(events, options.keep_alive));
   co_await std::move(first);
 }
 
 task<> run_events(body_writer& output, move_only_function<task<>(event_writer&)>& write,
                   event_stream_options options) {
   event_writer events(output);
-  const inplace_stop_token stopping = output.server_stop_token();
-  auto writing = stop_when(write_events(events, write, options), stopping);
+  const inplace_stop_token stop = output.server_stop_token();
+  auto write_task = stop_when(write_events(events, write, options), stop);
   try {
-    co_await std::move(writing);
+    co_await std::move(write_task);
   } catch (const std::system_error& error) {
-    if (!stopping.stop_requested() || error.code() != std::errc::operation_canceled) throw;
+    if (!stop.stop_requested() || error.code() != std::errc::operation_canceled) throw;
   }
 }
 

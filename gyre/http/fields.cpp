@@ -61,14 +61,14 @@ fields& fields::add_to_known_name(std::string_view name, std::string_view value)
 fields& fields::add_checked(std::string_view name, std::string_view value) {
   const std::size_t size = name.size() + value.size() + 4;
   std::byte* output = text_.prepare(size).data();
-  const auto put = [&output](std::string_view text) {
+  const auto append = [&output](std::string_view text) {
     if (!text.empty()) std::memcpy(output, text.data(), text.size());
     output += text.size();
   };
-  put(name);
-  put(": ");
-  put(value);
-  put("\r\n");
+  append(name);
+  append(": ");
+  append(value);
+  append("\r\n");
   text_.commit(size);
   name_sizes_ |= bit_of_size(name.size());
   return *this;
@@ -84,33 +84,35 @@ fields& fields::set(std::string_view name, std::string_view value) {
 }
 
 std::size_t fields::erase(std::string_view name) noexcept {
-  std::size_t erased = 0;
-  std::size_t kept = 0;
+  std::size_t erased_count = 0;
+  std::size_t kept_size = 0;
   const std::span<std::byte> bytes = text_.mutable_bytes();
   std::size_t position = 0;
-  for (iterator each = begin(); each != end();) {
-    const std::size_t size = each->name.size() + each->value.size() + 4;
-    const bool matches = equals_ignoring_case(each->name, name);
-    ++each;  // advances first, because the bytes after this field move below
+  for (iterator entry = begin(); entry != end();) {
+    const std::size_t size = entry->name.size() + entry->value.size() + 4;
+    const bool matches = equals_ignoring_case(entry->name, name);
+    ++entry;  // advances first, because the bytes after this field move below
     if (matches) {
-      ++erased;
+      ++erased_count;
     } else {
-      if (kept != position) std::memmove(bytes.data() + kept, bytes.data() + position, size);
-      kept += size;
+      if (kept_size != position)
+        std::memmove(bytes.data() + kept_size, bytes.data() + position, size);
+      kept_size += size;
     }
     position += size;
-    if (erased != 0) each = position < bytes.size() ? iterator(text().substr(position)) : end();
+    if (erased_count != 0)
+      entry = position < bytes.size() ? iterator(text().substr(position)) : end();
   }
-  if (erased != 0) {
+  if (erased_count != 0) {
     text_.clear();
-    text_.commit(kept);
+    text_.commit(kept_size);
   }
-  return erased;
+  return erased_count;
 }
 
 std::optional<std::string_view> fields::get(std::string_view name) const noexcept {
-  for (const field& each : *this) {
-    if (equals_ignoring_case(each.name, name)) return each.value;
+  for (const field& field : *this) {
+    if (equals_ignoring_case(field.name, name)) return field.value;
   }
   return std::nullopt;
 }
@@ -128,8 +130,8 @@ void fields::iterator::read_next() noexcept {
 }
 
 std::optional<std::string_view> field_list::get(std::string_view name) const noexcept {
-  for (const field& each : fields_) {
-    if (equals_ignoring_case(each.name, name)) return each.value;
+  for (const field& field : fields_) {
+    if (equals_ignoring_case(field.name, name)) return field.value;
   }
   return std::nullopt;
 }

@@ -82,9 +82,9 @@ class fields {
   bool has_within(std::string_view text) const noexcept;
   // Whether some field's name may have one of the sizes. False positives are possible.
   bool may_have_names_of(std::initializer_list<std::size_t> sizes) const noexcept {
-    std::uint32_t wanted = 0;
-    for (const std::size_t size : sizes) wanted |= bit_of_size(size);
-    return (name_sizes_ & wanted) != 0;
+    std::uint32_t size_bits = 0;
+    for (const std::size_t size : sizes) size_bits |= bit_of_size(size);
+    return (name_sizes_ & size_bits) != 0;
   }
   static constexpr std::uint32_t bit_of_size(std::size_t size) noexcept {
     return std::uint32_t{1} << (size % 32);

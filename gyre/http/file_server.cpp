@@ -43,10 +43,10 @@ class joined_field {
  public:
   joined_field(field_list fields, std::string_view name) : value_(fields.get(name)) {
     std::size_t count = 0;
-    for (const field& each : fields) {
-      if (!detail::equals_ignoring_case(each.name, name)) continue;
+    for (const field& field : fields) {
+      if (!detail::equals_ignoring_case(field.name, name)) continue;
       if (++count != 1) text_ += ", ";
-      text_ += each.value;
+      text_ += field.value;
     }
     if (count > 1) value_ = text_;
   }
@@ -165,14 +165,14 @@ response make_multipart_response(found_file& file, std::string_view type,
   const auto body = std::make_shared<multipart_body>();
   body->file = io::file(std::move(file.fd));
   std::uint64_t length = 0;
-  for (const byte_range& each : ranges) {
+  for (const byte_range& range : ranges) {
     std::string head = body->parts.empty() ? "--" : "\r\n--";
     head += boundary;
     head += "\r\nContent-Type: ";
     head += type;
-    head += "\r\nContent-Range: " + content_range(each, file.size) + "\r\n\r\n";
-    length += head.size() + each.size;
-    body->parts.push_back({.head = std::move(head), .bytes = each});
+    head += "\r\nContent-Range: " + content_range(range, file.size) + "\r\n\r\n";
+    length += head.size() + range.size;
+    body->parts.push_back({.head = std::move(head), .bytes = range});
   }
   body->end = "\r\n--" + boundary + "--\r\n";
   length += body->end.size();
@@ -215,8 +215,9 @@ response respond_with_file(const site& files, const request& request, found_file
                            std::string_view name) {
   const std::string tag = entity_tag_of(file);
   const auto time = present_second();
-  const auto modified = std::min(std::chrono::floor<std::chrono::seconds>(file.modified), time);
-  const validators state{.entity_tag = tag, .last_modified = modified};
+  const auto time_of_change =
+      std::min(std::chrono::floor<std::chrono::seconds>(file.modified), time);
+  const validators state{.entity_tag = tag, .last_modified = time_of_change};
   const joined_field if_match(request.fields(), "If-Match");
   const joined_field if_none_match(request.fields(), "If-None-Match");
   const conditions request_conditions{
@@ -241,9 +242,10 @@ response respond_with_file(const site& files, const request& request, found_file
       result.set("Content-Encoding", to_text(file.coding));
     }
   }
-  result.set("ETag", tag).set("Last-Modified", format_date(modified));
-  // Sets the Date here, because the Date that the server caches may be earlier than `modified`.
-  if (time - modified <= std::chrono::seconds{1}) result.set("Date", format_date(time));
+  result.set("ETag", tag).set("Last-Modified", format_date(time_of_change));
+  // Sets the Date here, because the Date that the server caches may be earlier than
+  // `time_of_change`.
+  if (time - time_of_change <= std::chrono::seconds{1}) result.set("Date", format_date(time));
   if (!files.options.cache_control.empty()) {
     result.set("Cache-Control", files.options.cache_control);
   }
@@ -281,8 +283,8 @@ task<response> serve(const site& files, request& request) {
   found_file file = files.find(*path, lookup.accept_encoding, request.path(),
                                root_directory::lookup_scope::cached);
   if (file.error == EAGAIN) {
-    auto finding = gyre::on(io::blocking_pool(), find(lookup));
-    file = co_await std::move(finding);
+    auto find_task = gyre::on(io::blocking_pool(), find(lookup));
+    file = co_await std::move(find_task);
   }
   switch (file.which) {
     case found_file::kind::none: break;

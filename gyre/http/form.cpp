@@ -8,12 +8,12 @@ namespace gyre::http {
 std::expected<form, std::error_code> form::parse(std::string_view text, query_limits limits) {
   const auto pairs = query::parse(text, limits);
   if (!pairs) return std::unexpected(pairs.error());
-  form parsed;
-  parsed.fields_.reserve(static_cast<std::size_t>(std::distance(pairs->begin(), pairs->end())));
-  for (const query_pair& each : *pairs) {
-    parsed.fields_.push_back({.name = each.decoded_name(), .value = each.decoded_value()});
+  form result;
+  result.fields_.reserve(static_cast<std::size_t>(std::distance(pairs->begin(), pairs->end())));
+  for (const query_pair& pair : *pairs) {
+    result.fields_.push_back({.name = pair.decoded_name(), .value = pair.decoded_value()});
   }
-  return parsed;
+  return result;
 }
 
 std::optional<std::string_view> form::get(std::string_view name) const noexcept {
@@ -24,8 +24,8 @@ std::optional<std::string_view> form::get(std::string_view name) const noexcept 
 
 std::vector<std::string_view> form::get_all(std::string_view name) const {
   std::vector<std::string_view> values;
-  for (const form_field& each : fields_) {
-    if (each.name == name) values.emplace_back(each.value);
+  for (const form_field& field : fields_) {
+    if (field.name == name) values.emplace_back(field.value);
   }
   return values;
 }
@@ -37,7 +37,7 @@ form& form::add(std::string_view name, std::string_view value) {
 
 std::string form::to_string() const {
   std::string text;
-  for (const form_field& each : fields_) append_pair(text, each.name, each.value);
+  for (const form_field& field : fields_) append_pair(text, field.name, field.value);
   return text;
 }
 

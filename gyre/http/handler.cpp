@@ -18,10 +18,10 @@ task<response> respond_at_once(handler::ordinary& function, request& request) {
 }
 
 task<response> respond_later(handler::callback& function, request& request) {
-  auto waiting = from_callback<response>([&function, &request](completion<response> done) {
-    function(request, responder(std::move(done)));
+  auto wait = from_callback<response>([&function, &request](completion<response> callback) {
+    function(request, responder(std::move(callback)));
   });
-  co_return co_await std::move(waiting);
+  co_return co_await std::move(wait);
 }
 
 }  // namespace

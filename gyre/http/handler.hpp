@@ -39,14 +39,14 @@ namespace gyre::http {
 /// Errors: none. The pointer passed to fail() must not be null.
 class responder {
  public:
-  explicit responder(completion<response> done) noexcept : done_(std::move(done)) {}
+  explicit responder(completion<response> callback) noexcept : completion_(std::move(callback)) {}
   /// Sends the response. Later responses, and responses to an ended connection, are dropped.
-  void send(response result) const { done_.set_value(std::move(result)); }
+  void send(response result) const { completion_.set_value(std::move(result)); }
   /// Sends 500, or the status of an http_error, as if the handler had thrown `error`.
-  void fail(std::exception_ptr error) const { done_.set_exception(std::move(error)); }
+  void fail(std::exception_ptr error) const { completion_.set_exception(std::move(error)); }
 
  private:
-  completion<response> done_;
+  completion<response> completion_;
 };
 
 /// The three forms of a handler: a function that returns a response, a coroutine, and a function

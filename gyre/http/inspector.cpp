@@ -73,14 +73,14 @@ std::string tasks_as_json(const std::vector<live_task>& tasks) {
   std::string text = "{\"recorded\":";
   text += gyre::detail::records_live_tasks() ? "true" : "false";
   text += ",\"tasks\":[";
-  for (const live_task& each : tasks) {
+  for (const live_task& task : tasks) {
     text += '{';
-    append_member(text, "name", each.name);
-    append_member(text, "file", each.from.line() != 0 ? each.from.file_name() : "");
-    append_member(text, "line", each.from.line());
-    append_member(text, "peer", each.peer);
-    append_member(text, "age_seconds", each.age);
-    text.append("\"has_begun\":").append(each.has_begun ? "true" : "false").append("},");
+    append_member(text, "name", task.name);
+    append_member(text, "file", task.from.line() != 0 ? task.from.file_name() : "");
+    append_member(text, "line", task.from.line());
+    append_member(text, "peer", task.peer);
+    append_member(text, "age_seconds", task.age);
+    text.append("\"has_begun\":").append(task.has_begun ? "true" : "false").append("},");
   }
   if (text.ends_with(',')) text.pop_back();
   return text += "]}\n";
@@ -91,22 +91,22 @@ std::string tasks_as_text(const std::vector<live_task>& tasks) {
   if (!gyre::detail::records_live_tasks()) {
     text << "live tasks are not recorded: see inspector_options::records_tasks\n";
   }
-  for (const live_task& each : tasks) text << each << '\n';
+  for (const live_task& task : tasks) text << task << '\n';
   return std::move(text).str();
 }
 
-std::string connections_as_json(const listed_connections& listing) {
+std::string connections_as_json(const listed_connections& connections) {
   std::string text = "{\"complete\":";
-  text += listing.is_complete ? "true" : "false";
+  text += connections.is_complete ? "true" : "false";
   text += ",\"connections\":[";
-  for (const listed_connection& each : listing.connections) {
+  for (const listed_connection& connection : connections.connections) {
     text += '{';
-    append_member(text, "server", each.server);
-    append_member(text, "id", each.id);
-    append_member(text, "peer", each.peer);
-    append_member(text, "bytes_received", each.bytes_received);
-    append_member(text, "bytes_sent", each.bytes_sent);
-    append_member(text, "pending_output", each.pending_output);
+    append_member(text, "server", connection.server);
+    append_member(text, "id", connection.id);
+    append_member(text, "peer", connection.peer);
+    append_member(text, "bytes_received", connection.bytes_received);
+    append_member(text, "bytes_sent", connection.bytes_sent);
+    append_member(text, "pending_output", connection.pending_output);
     text.back() = '}';
     text += ',';
   }
@@ -114,17 +114,17 @@ std::string connections_as_json(const listed_connections& listing) {
   return text += "]}\n";
 }
 
-std::string connections_as_text(const listed_connections& listing) {
+std::string connections_as_text(const listed_connections& connections) {
   std::string text;
-  for (const listed_connection& each : listing.connections) {
-    text.append(gyre::detail::printable_text(each.server)).append(" #");
-    text.append(std::to_string(each.id)).append(" peer ");
-    text.append(gyre::detail::printable_text(each.peer)).append(", received ");
-    text.append(std::to_string(each.bytes_received));
-    text.append(" bytes, sent ").append(std::to_string(each.bytes_sent));
-    text.append(" bytes, ").append(std::to_string(each.pending_output)).append(" wait\n");
+  for (const listed_connection& connection : connections.connections) {
+    text.append(gyre::detail::printable_text(connection.server)).append(" #");
+    text.append(std::to_string(connection.id)).append(" peer ");
+    text.append(gyre::detail::printable_text(connection.peer)).append(", received ");
+    text.append(std::to_string(connection.bytes_received));
+    text.append(" bytes, sent ").append(std::to_string(connection.bytes_sent));
+    text.append(" bytes, ").append(std::to_string(connection.pending_output)).append(" wait\n");
   }
-  if (!listing.is_complete) text += "not all connections are shown\n";
+  if (!connections.is_complete) text += "not all connections are shown\n";
   return text;
 }
 
@@ -145,7 +145,7 @@ response change_log_level(request& request) {
   return log_level_page();
 }
 
-inspector_options checked(inspector_options options, const net::endpoint& address) {
+inspector_options validate(inspector_options options, const net::endpoint& address) {
   if (address.is_unix() && address.path().empty()) {
     throw std::invalid_argument("gyre::http::inspector: " + address.to_string() +
                                 " has no mode, so that every user can connect; use a path");
@@ -188,7 +188,7 @@ class inspector_core {
  public:
   inspector_core(const metrics::registry& source, const net::endpoint& address,
                  inspector_options settings)
-      : options_(checked(settings, address)),
+      : options_(validate(settings, address)),
         thread_({.name = "inspector"}),
         server_(thread_, options_for(address)) {
     server_.listen(address);
@@ -206,9 +206,9 @@ class inspector_core {
   inspector_core& operator=(const inspector_core&) = delete;
   ~inspector_core() {
     // Shared, because set_value() may still run when wait() returns.
-    const auto stopped = std::make_shared<std::promise<void>>();
-    server_.stop(std::chrono::seconds{1}, [stopped] { stopped->set_value(); });
-    stopped->get_future().wait();
+    const auto stop_promise = std::make_shared<std::promise<void>>();
+    server_.stop(std::chrono::seconds{1}, [stop_promise] { stop_promise->set_value(); });
+    stop_promise->get_future().wait();
   }
 
   void get(std::string_view pattern, handler function) {
@@ -229,10 +229,11 @@ class inspector_core {
   }
   task<response> list_connections(request& request) {
     const bool is_json = wants_json(request);
-    task<listed_connections> listing =
+    task<listed_connections> list_task =
         connection_listing::list(listing_, limit_of(request, options_.max_entries), options_.limit);
-    const listed_connections listed = co_await std::move(listing);
-    co_return page_of(is_json ? connections_as_json(listed) : connections_as_text(listed), is_json);
+    const listed_connections connections = co_await std::move(list_task);
+    co_return page_of(is_json ? connections_as_json(connections) : connections_as_text(connections),
+                      is_json);
   }
 
   const inspector_options options_;

@@ -20,8 +20,8 @@ std::string sentence(std::string_view beginning, std::string_view detail) {
     // The text ends before a character of UTF-8 that does not fit as a whole.
     while (size != 0 && (static_cast<unsigned char>(detail[size]) & 0xc0U) == 0x80U) --size;
   }
-  for (const char each : detail.substr(0, size)) {
-    text += detail::is_value_character(each) ? each : '?';
+  for (const char character : detail.substr(0, size)) {
+    text += detail::is_value_character(character) ? character : '?';
   }
   if (size != detail.size()) text += "\u2026";
   if (!text.ends_with('.')) text += '.';

@@ -10,16 +10,16 @@
 namespace gyre::http {
 
 known_users::known_users(std::vector<entry> users) : users_(std::move(users)) {
-  for (const entry& each : users_) {
-    if (each.name.empty() || each.name.contains(':')) {
-      throw std::invalid_argument("http::known_users: '" + each.name +
+  for (const entry& entry : users_) {
+    if (entry.name.empty() || entry.name.contains(':')) {
+      throw std::invalid_argument("http::known_users: '" + entry.name +
                                   "' must not be empty or contain ':'");
     }
-    if (each.secret.empty()) {
-      throw std::invalid_argument("http::known_users: the secret of '" + each.name + "' is empty");
+    if (entry.secret.empty()) {
+      throw std::invalid_argument("http::known_users: the secret of '" + entry.name + "' is empty");
     }
-    if (std::ranges::count(users_, each.name, &entry::name) != 1) {
-      throw std::invalid_argument("http::known_users: '" + each.name + "' is listed twice");
+    if (std::ranges::count(users_, entry.name, &entry::name) != 1) {
+      throw std::invalid_argument("http::known_users: '" + entry.name + "' is listed twice");
     }
   }
 }
@@ -27,18 +27,18 @@ known_users::known_users(std::vector<entry> users) : users_(std::move(users)) {
 std::optional<authenticated_user> known_users::operator()(std::string_view name,
                                                           std::string_view password) const {
   const entry* match = nullptr;
-  for (const entry& each : users_) {
-    const bool has_name = constant_time_equal(each.name, name);
-    const bool has_password = constant_time_equal(each.secret, password);
-    if (has_name && has_password) match = &each;
+  for (const entry& entry : users_) {
+    const bool has_name = constant_time_equal(entry.name, name);
+    const bool has_password = constant_time_equal(entry.secret, password);
+    if (has_name && has_password) match = &entry;
   }
   return match != nullptr ? std::optional(authenticated_user{match->name}) : std::nullopt;
 }
 
 std::optional<authenticated_user> known_users::operator()(std::string_view token) const {
   const entry* match = nullptr;
-  for (const entry& each : users_) {
-    if (constant_time_equal(each.secret, token)) match = &each;
+  for (const entry& entry : users_) {
+    if (constant_time_equal(entry.secret, token)) match = &entry;
   }
   return match != nullptr ? std::optional(authenticated_user{match->name}) : std::nullopt;
 }

@@ -86,27 +86,27 @@ constexpr auto known_types = std::to_array<known_type>({
 }  // namespace
 
 std::optional<media_type> media_type::parse(std::string_view text) {
-  media_type parsed;
+  media_type result;
   text = detail::trim(text);
-  parsed.type_ = detail::take_while(detail::in_token, text);
-  if (parsed.type_.empty() || !text.starts_with('/')) return std::nullopt;
+  result.type_ = detail::take_while(detail::in_token, text);
+  if (result.type_.empty() || !text.starts_with('/')) return std::nullopt;
   text.remove_prefix(1);
-  parsed.subtype_ = detail::take_while(detail::in_token, text);
-  if (parsed.subtype_.empty()) return std::nullopt;
-  parsed.parameters_ = detail::without_empty_parameters(text);
+  result.subtype_ = detail::take_while(detail::in_token, text);
+  if (result.subtype_.empty()) return std::nullopt;
+  result.parameters_ = detail::without_empty_parameters(text);
   // Refuses a repeated name: other programs may use the other value and so read a different type.
   constexpr std::size_t max_parameters = 16;
   std::array<std::string_view, max_parameters> names;
   std::size_t count = 0;
-  for (std::string_view rest = parsed.parameters_; !rest.empty();) {
-    const auto next = detail::take_parameter(rest);
-    if (!next || count == max_parameters) return std::nullopt;
+  for (std::string_view rest = result.parameters_; !rest.empty();) {
+    const auto parameter = detail::take_parameter(rest);
+    if (!parameter || count == max_parameters) return std::nullopt;
     for (std::size_t i = 0; i < count; ++i) {
-      if (detail::equals_ignoring_case(names[i], next->name)) return std::nullopt;
+      if (detail::equals_ignoring_case(names[i], parameter->name)) return std::nullopt;
     }
-    names[count++] = next->name;
+    names[count++] = parameter->name;
   }
-  return parsed;
+  return result;
 }
 
 bool media_type::is(std::string_view type_and_subtype) const noexcept {
@@ -123,9 +123,9 @@ bool media_type::has_suffix(std::string_view suffix) const noexcept {
 
 std::optional<std::string> media_type::parameter(std::string_view name) const {
   for (std::string_view rest = parameters_; !rest.empty();) {
-    const auto next = detail::take_parameter(rest);
-    if (!next) break;
-    if (detail::equals_ignoring_case(next->name, name)) return next->value();
+    const auto parameter = detail::take_parameter(rest);
+    if (!parameter) break;
+    if (detail::equals_ignoring_case(parameter->name, name)) return parameter->value();
   }
   return std::nullopt;
 }
@@ -134,8 +134,8 @@ std::string_view media_type_of(std::string_view file_name) noexcept {
   const std::string_view name = file_name.substr(file_name.rfind('/') + 1);
   const std::size_t dot = name.rfind('.');
   if (dot != name.npos && dot != 0) {
-    const auto entry = std::ranges::find_if(known_types, [&](const known_type& each) {
-      return detail::equals_ignoring_case(each.extension, name.substr(dot + 1));
+    const auto entry = std::ranges::find_if(known_types, [&](const known_type& candidate) {
+      return detail::equals_ignoring_case(candidate.extension, name.substr(dot + 1));
     });
     if (entry != known_types.end()) return entry->type;
   }
@@ -144,7 +144,7 @@ std::string_view media_type_of(std::string_view file_name) noexcept {
 
 bool is_compressible(std::string_view media_type) noexcept {
   const std::string_view type = detail::trim(media_type.substr(0, media_type.find(';')));
-  constexpr auto others = std::to_array<std::string_view>(
+  constexpr auto other_types = std::to_array<std::string_view>(
       {"application/json", "application/javascript", "application/xml", "application/yaml",
        "application/wasm", "application/manifest+json", "application/vnd.apple.mpegurl",
        "application/rtf", "application/x-tar", "image/svg+xml", "image/bmp", "image/x-icon",
@@ -157,8 +157,9 @@ bool is_compressible(std::string_view media_type) noexcept {
       return true;
     }
   }
-  return std::ranges::any_of(
-      others, [&](std::string_view each) { return detail::equals_ignoring_case(each, type); });
+  return std::ranges::any_of(other_types, [&](std::string_view candidate) {
+    return detail::equals_ignoring_case(candidate, type);
+  });
 }
 
 }  // namespace gyre::http

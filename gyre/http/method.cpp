@@ -5,8 +5,8 @@ namespace gyre::http {
 
 std::string method_set::to_string() const {
   std::string text;
-  for (unsigned each = 0; each != static_cast<unsigned>(method::other); ++each) {
-    const auto value = static_cast<method>(each);
+  for (unsigned i = 0; i != static_cast<unsigned>(method::other); ++i) {
+    const auto value = static_cast<method>(i);
     if (!contains(value)) continue;
     if (!text.empty()) text += ", ";
     text += to_text(value);

@@ -47,9 +47,9 @@ enum class method : std::uint8_t {
 
 /// The method with this name. Names are case-sensitive: "get" is method::other.
 [[nodiscard]] constexpr method method_of(std::string_view name) noexcept {
-  for (auto each = method::get; each != method::other;
-       each = static_cast<method>(static_cast<std::uint8_t>(each) + 1)) {
-    if (name == to_text(each)) return each;
+  for (auto candidate = method::get; candidate != method::other;
+       candidate = static_cast<method>(static_cast<std::uint8_t>(candidate) + 1)) {
+    if (name == to_text(candidate)) return candidate;
   }
   return method::other;
 }
@@ -72,7 +72,7 @@ class method_set {
  public:
   constexpr method_set() noexcept = default;
   constexpr method_set(std::initializer_list<method> methods) noexcept {
-    for (const method each : methods) add(each);
+    for (const method method : methods) add(method);
   }
   [[nodiscard]] static constexpr method_set all() noexcept {
     method_set set;

@@ -21,10 +21,10 @@ using detail::trim;
 
 std::string accept_of(const request& request) {
   std::string accept_value;
-  for (const field& each : request.fields()) {
-    if (!equals_ignoring_case(each.name, "Accept")) continue;
+  for (const field& field : request.fields()) {
+    if (!equals_ignoring_case(field.name, "Accept")) continue;
     if (!accept_value.empty()) accept_value += ',';
-    accept_value += each.value;
+    accept_value += field.value;
   }
   return accept_value;
 }
@@ -57,9 +57,9 @@ metrics::exposition_format choose_exposition_format(std::string_view accept_fiel
 
 handler metrics_handler(const metrics::registry& source, duration limit) {
   return [&source, limit](request& request) -> task<response> {
-    task<metrics::exposition> collecting =
+    task<metrics::exposition> collect_task =
         source.collect(choose_exposition_format(accept_of(request)), limit);
-    const metrics::exposition samples = co_await std::move(collecting);
+    const metrics::exposition samples = co_await std::move(collect_task);
     response page(status::ok, samples.content_type(), samples.text());
     page.set("Vary", "Accept").set("Cache-Control", "no-store");
     co_return page;

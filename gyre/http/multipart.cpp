@@ -46,14 +46,14 @@ bool read_disposition(std::string_view value, detail::backslash backslash_meanin
   rest = detail::without_empty_parameters(rest);
   bool has_name = false;
   while (!rest.empty()) {
-    const auto each = detail::take_parameter(rest, backslash_meaning);
-    if (!each) return false;
-    if (equals_lower(each->name, "name")) {
+    const auto parameter = detail::take_parameter(rest, backslash_meaning);
+    if (!parameter) return false;
+    if (equals_lower(parameter->name, "name")) {
       if (std::exchange(has_name, true)) return false;
-      part.name = decode_name(*each);
-    } else if (equals_lower(each->name, "filename")) {
+      part.name = decode_name(*parameter);
+    } else if (equals_lower(parameter->name, "filename")) {
       if (part.file_name) return false;
-      part.file_name = decode_name(*each);
+      part.file_name = decode_name(*parameter);
     }
   }
   return has_name;
@@ -241,21 +241,21 @@ void multipart_reader::read_epilogue(io::input& piece) noexcept {
 
 // Makes one step; the event is need_more if the step made none.
 multipart_event multipart_reader::advance(io::input& piece) {
-  std::span<const std::byte> before;
+  std::span<const std::byte> preamble;
   switch (state_) {
     case state::preamble:
-      if (find_delimiter(piece, before)) state_ = state::boundary_end;
-      ignored_size_ += before.size();
+      if (find_delimiter(piece, preamble)) state_ = state::boundary_end;
+      ignored_size_ += preamble.size();
       if (ignored_size_ > limits_.max_preamble) return fail(format_errc::preamble_too_long);
       if (state_ == state::boundary_end) ignored_size_ = 0;
       return {};
     case state::data:
-      if (find_delimiter(piece, before)) {
+      if (find_delimiter(piece, preamble)) {
         state_ = state::boundary_end;
         return {.kind = multipart_event::part_end};
       }
-      if (before.empty()) return {};
-      return {.kind = multipart_event::data, .bytes = before};
+      if (preamble.empty()) return {};
+      return {.kind = multipart_event::data, .bytes = preamble};
     case state::boundary_end: return read_boundary_end(piece);
     case state::head: return read_head(piece);
     case state::epilogue: read_epilogue(piece); return {};

@@ -15,21 +15,21 @@ namespace {
 
 void append_name(std::string& output, std::string_view name) {
   output += '"';
-  for (const char each : name) {
-    switch (each) {
+  for (const char character : name) {
+    switch (character) {
       case '"': output += "%22"; break;
       case '\r': output += "%0D"; break;
       case '\n': output += "%0A"; break;
       case '\\': output += "\\\\"; break;
-      default: output += each;
+      default: output += character;
     }
   }
   output += '"';
 }
 
 bool can_be_quoted(std::string_view name) noexcept {
-  return std::ranges::all_of(name, [](char each) {
-    return each == '\r' || each == '\n' || detail::is_value_character(each);
+  return std::ranges::all_of(name, [](char character) {
+    return character == '\r' || character == '\n' || detail::is_value_character(character);
   });
 }
 

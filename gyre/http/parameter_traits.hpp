@@ -134,15 +134,15 @@ template <class Enum>
 struct parameter_traits<Enum> {
   static std::string describe() {
     std::string text = "one of ";
-    for (const auto& each : parameter_names<Enum>) {
-      if (&each != std::begin(parameter_names<Enum>)) text += ", ";
-      text += each.name;
+    for (const auto& entry : parameter_names<Enum>) {
+      if (&entry != std::begin(parameter_names<Enum>)) text += ", ";
+      text += entry.name;
     }
     return text;
   }
   static std::optional<Enum> parse(std::string_view text) noexcept {
-    for (const auto& each : parameter_names<Enum>) {
-      if (each.name == text) return each.value;
+    for (const auto& entry : parameter_names<Enum>) {
+      if (entry.name == text) return entry.value;
     }
     return std::nullopt;
   }

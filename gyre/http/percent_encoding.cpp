@@ -36,11 +36,11 @@ std::optional<std::size_t> decode_to(std::string_view text, char* output, plus_s
 
 void append_encoded(std::string& output, std::string_view text, detail::character_class plain) {
   constexpr std::string_view digits = "0123456789ABCDEF";
-  for (const char each : text) {
-    if (detail::is(plain, each)) {
-      output += each;
+  for (const char character : text) {
+    if (detail::is(plain, character)) {
+      output += character;
     } else {
-      const auto byte = static_cast<unsigned char>(each);
+      const auto byte = static_cast<unsigned char>(character);
       output += '%';
       output += digits[byte >> 4];
       output += digits[byte & 15];
@@ -51,11 +51,11 @@ void append_encoded(std::string& output, std::string_view text, detail::characte
 }  // namespace
 
 std::optional<std::string> percent_decode(std::string_view text, plus_sign plus) {
-  std::string decoded(text);
-  const auto size = decode_to(text, decoded.data(), plus);
+  std::string result(text);
+  const auto size = decode_to(text, result.data(), plus);
   if (!size) return std::nullopt;
-  decoded.resize(*size);
-  return decoded;
+  result.resize(*size);
+  return result;
 }
 
 std::optional<std::string_view> percent_decode(std::string_view text, std::span<char> memory,
@@ -79,9 +79,9 @@ bool is_percent_encoded(std::string_view text) noexcept {
 }
 
 bool decodes_to(std::string_view encoded_text, std::string_view plain, plus_sign plus) noexcept {
-  for (const char each : plain) {
+  for (const char character : plain) {
     if (encoded_text.empty()) return false;
-    if (take_decoded(encoded_text, plus) != static_cast<unsigned char>(each)) return false;
+    if (take_decoded(encoded_text, plus) != static_cast<unsigned char>(character)) return false;
   }
   return encoded_text.empty();
 }

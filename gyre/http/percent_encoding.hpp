@@ -47,15 +47,15 @@ void append_encoded_path(std::string& output, std::string_view path);
 
 /// Returns the text as append_encoded_component() encodes it.
 [[nodiscard]] inline std::string encode_component(std::string_view text) {
-  std::string encoded;
-  append_encoded_component(encoded, text);
-  return encoded;
+  std::string result;
+  append_encoded_component(result, text);
+  return result;
 }
 /// Returns the path as append_encoded_path() encodes it.
 [[nodiscard]] inline std::string encode_path(std::string_view path) {
-  std::string encoded;
-  append_encoded_path(encoded, path);
-  return encoded;
+  std::string result;
+  append_encoded_path(result, path);
+  return result;
 }
 
 }  // namespace gyre::http

@@ -18,11 +18,11 @@ namespace gyre::http {
 namespace {
 
 const char* read_first_set(std::initializer_list<const char*> names, const char*& name) {
-  for (const char* const each : names) {
+  for (const char* const character : names) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): documented
-    const char* const value = std::getenv(each);
+    const char* const value = std::getenv(character);
     if (value != nullptr && *value != '\0') {
-      name = each;
+      name = character;
       return value;
     }
   }
@@ -35,13 +35,13 @@ std::optional<url> read_proxy(std::initializer_list<const char*> names) {
   if (value == nullptr) return std::nullopt;
   std::string text = value;
   if (!text.contains("://")) text.insert(0, "http://");
-  auto parsed = url::parse(text);
+  auto address = url::parse(text);
   const std::string context = std::string("http::proxy_from_environment: ") + name;
-  if (!parsed) throw std::system_error(parsed.error(), context);
-  if (parsed->scheme() != "http") {
+  if (!address) throw std::system_error(address.error(), context);
+  if (address->scheme() != "http") {
     throw std::system_error(make_error_code(errc::unsupported_scheme), context);
   }
-  return *std::move(parsed);
+  return *std::move(address);
 }
 
 // The host, without brackets, and the port of a URL; and its address, if the host is one.
@@ -52,9 +52,9 @@ struct destination {
 };
 
 std::optional<net::ip_address> address_of(std::string_view text) noexcept {
-  const auto parsed = net::ip_address::parse(text);
-  if (!parsed) return std::nullopt;
-  return parsed->unmapped();
+  const auto address = net::ip_address::parse(text);
+  if (!address) return std::nullopt;
+  return address->unmapped();
 }
 
 // Whether the block, such as "10.0.0.0/8", contains the address.
@@ -111,8 +111,9 @@ const url* proxy_settings::proxy_for(const url& target) const noexcept {
   std::string_view host = target.host();
   if (host.ends_with('.')) host.remove_suffix(1);
   const destination destination_of_url{.host = host, .port = port, .address = address_of(host)};
-  const bool is_excluded = std::ranges::any_of(
-      no_proxy, [&](const std::string& each) { return matches(each, destination_of_url); });
+  const bool is_excluded = std::ranges::any_of(no_proxy, [&](const std::string& exception) {
+    return matches(exception, destination_of_url);
+  });
   return is_excluded ? nullptr : &*proxy;
 }
 
@@ -121,8 +122,8 @@ proxy_settings proxy_from_environment() {
   settings.http = read_proxy({"http_proxy"});
   settings.https = read_proxy({"https_proxy", "HTTPS_PROXY"});
   const char* name = nullptr;
-  const char* const excluded = read_first_set({"no_proxy", "NO_PROXY"}, name);
-  std::string_view list = excluded != nullptr ? excluded : "";
+  const char* const exceptions = read_first_set({"no_proxy", "NO_PROXY"}, name);
+  std::string_view list = exceptions != nullptr ? exceptions : "";
   while (!list.empty()) {
     std::string_view element = list.substr(0, list.find(','));
     list.remove_prefix(std::min(element.size() + 1, list.size()));

@@ -36,14 +36,14 @@ std::expected<query, std::error_code> query::parse(std::string_view text, query_
   if (!is_percent_encoded(text)) {
     return std::unexpected(make_error_code(format_errc::bad_percent_encoding));
   }
-  const query parsed(text);
+  const query pair_list(text);
   std::size_t pairs = 0;
-  for (auto each = parsed.begin(); each != parsed.end(); ++each) {
+  for (auto position = pair_list.begin(); position != pair_list.end(); ++position) {
     if (++pairs > limits.max_pairs) {
       return std::unexpected(make_error_code(format_errc::too_many_pairs));
     }
   }
-  return parsed;
+  return pair_list;
 }
 
 std::optional<std::string> query::get(std::string_view name) const {
@@ -54,15 +54,15 @@ std::optional<std::string> query::get(std::string_view name) const {
 
 std::vector<std::string> query::get_all(std::string_view name) const {
   std::vector<std::string> values;
-  for (const query_pair& each : *this) {
-    if (decodes_to(each.name, name, plus_sign::is_blank)) values.push_back(each.decoded_value());
+  for (const query_pair& pair : *this) {
+    if (decodes_to(pair.name, name, plus_sign::is_blank)) values.push_back(pair.decoded_value());
   }
   return values;
 }
 
 std::optional<std::string_view> query::find(std::string_view name) const noexcept {
-  for (const query_pair& each : *this) {
-    if (decodes_to(each.name, name, plus_sign::is_blank)) return each.value;
+  for (const query_pair& pair : *this) {
+    if (decodes_to(pair.name, name, plus_sign::is_blank)) return pair.value;
   }
   return std::nullopt;
 }

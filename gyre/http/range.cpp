@@ -85,19 +85,19 @@ byte_ranges byte_ranges::parse(std::string_view header, std::uint64_t size) noex
   constexpr std::string_view unit = "bytes=";
   if (!detail::equals_ignoring_case(header.substr(0, unit.size()), unit)) return {};
   header.remove_prefix(unit.size());
-  byte_ranges parsed;
+  byte_ranges result;
   std::size_t count = 0;
   while (!header.empty()) {
     const std::string_view text = detail::trim(detail::take_until(header, ','));
     if (text.empty()) continue;
-    const parsed_range next = parse_range(text, size);
-    if (next.is_malformed || ++count > max_count) return {};
-    if (next.range.size != 0) parsed.add(next.range);
+    const parsed_range range = parse_range(text, size);
+    if (range.is_malformed || ++count > max_count) return {};
+    if (range.range.size != 0) result.add(range.range);
   }
   // An empty resource has no byte for a part, so it is sent as a whole.
   if (count == 0 || size == 0) return {};
-  parsed.outcome_ = parsed.count_ == 0 ? range_outcome::not_satisfiable : range_outcome::partial;
-  return parsed;
+  result.outcome_ = result.count_ == 0 ? range_outcome::not_satisfiable : range_outcome::partial;
+  return result;
 }
 
 std::string content_range(byte_range part, std::uint64_t size) {

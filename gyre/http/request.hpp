@@ -157,21 +157,21 @@ class request {
   /// with the request.
   template <class T>
   T& attach(T value) {
-    auto owned = std::make_unique<T>(std::move(value));
-    T& attached = *owned;
-    for (move_only_any& each : attachments_) {
-      if (each.get_if<std::unique_ptr<T>>() == nullptr) continue;
-      each = std::move(owned);
-      return attached;
+    auto owner = std::make_unique<T>(std::move(value));
+    T& result = *owner;
+    for (move_only_any& slot : attachments_) {
+      if (slot.get_if<std::unique_ptr<T>>() == nullptr) continue;
+      slot = std::move(owner);
+      return result;
     }
-    attachments_.emplace_back(std::move(owned));
-    return attached;
+    attachments_.emplace_back(std::move(owner));
+    return result;
   }
   /// The attached value of this type; null if there is none.
   template <class T>
   [[nodiscard]] T* attachment() noexcept {
-    for (move_only_any& each : attachments_) {
-      if (auto* const owned = each.get_if<std::unique_ptr<T>>()) return owned->get();
+    for (move_only_any& slot : attachments_) {
+      if (auto* const owner = slot.get_if<std::unique_ptr<T>>()) return owner->get();
     }
     return nullptr;
   }

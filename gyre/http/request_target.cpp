@@ -35,40 +35,42 @@ bool is_name(std::string_view host) {
   return !net::ends_in_number(host);
 }
 
-bool is_visible(char each) { return each > ' ' && each < '\x7f' && each != '#'; }
+bool is_visible(char character) {
+  return character > ' ' && character < '\x7f' && character != '#';
+}
 
 }  // namespace
 
 std::expected<authority, std::error_code> authority::parse(std::string_view text) {
-  authority parsed;
+  authority result;
   std::string_view rest;
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
     if (end == text.npos) return failure(format_errc::bad_host);
-    parsed.host = text.substr(1, end - 1);
-    parsed.is_ipv6 = true;
+    result.host = text.substr(1, end - 1);
+    result.is_ipv6 = true;
     rest = text.substr(end + 1);
   } else {
-    parsed.host = text.substr(0, text.find(':'));
-    rest = text.substr(parsed.host.size());
+    result.host = text.substr(0, text.find(':'));
+    rest = text.substr(result.host.size());
   }
-  if (std::ranges::any_of(parsed.host, [](char each) { return (each & 0x80) != 0; })) {
+  if (std::ranges::any_of(result.host, [](char character) { return (character & 0x80) != 0; })) {
     return failure(format_errc::host_not_ascii);
   }
   // Refuses an address with a zone, such as "fe80::1%eth0", which has a meaning on one machine
   // only.
-  const auto address = net::ip_address::parse(parsed.host);
-  const bool is_v6 = address && !address->is_v4() && !parsed.host.contains('%');
-  const bool is_v4_or_name = (address && address->is_v4()) || is_name(parsed.host);
-  if (!(parsed.is_ipv6 ? is_v6 : is_v4_or_name)) return failure(format_errc::bad_host);
-  if (rest.empty()) return parsed;
+  const auto address = net::ip_address::parse(result.host);
+  const bool is_v6 = address && !address->is_v4() && !result.host.contains('%');
+  const bool is_v4_or_name = (address && address->is_v4()) || is_name(result.host);
+  if (!(result.is_ipv6 ? is_v6 : is_v4_or_name)) return failure(format_errc::bad_host);
+  if (rest.empty()) return result;
   if (!rest.starts_with(':')) return failure(format_errc::bad_host);
   constexpr std::size_t max_digits = 5;
   rest.remove_prefix(1);
-  if (rest.empty()) return parsed;  // the empty port of "host:" means none (RFC 3986, 3.2.3)
-  if (rest.size() <= max_digits) parsed.port = gyre::detail::parse_decimal<std::uint16_t>(rest);
-  if (!parsed.port || *parsed.port == 0) return failure(format_errc::bad_port);
-  return parsed;
+  if (rest.empty()) return result;  // the empty port of "host:" means none (RFC 3986, 3.2.3)
+  if (rest.size() <= max_digits) result.port = gyre::detail::parse_decimal<std::uint16_t>(rest);
+  if (!result.port || *result.port == 0) return failure(format_errc::bad_port);
+  return result;
 }
 
 void request_target::split_path(std::string_view text) noexcept {

@@ -39,7 +39,7 @@ response response::json(std::string body, http::status status) {
 
 response response::borrowed(std::string_view content_type, std::string_view body) {
   response result(http::status::ok, content_type, {});
-  result.borrowed_ = body.data() != nullptr ? body : std::string_view("");
+  result.borrowed_body_ = body.data() != nullptr ? body : std::string_view("");
   return result;
 }
 
@@ -82,7 +82,7 @@ response response::upgrade(std::string_view protocol,
 
 void response::set_body(std::string body) {
   body_ = std::move(body);
-  borrowed_ = {};
+  borrowed_body_ = {};
   source_.reset();
 }
 

@@ -187,7 +187,7 @@ class response {
   [[nodiscard]] const http::fields& fields() const noexcept { return fields_; }
   /// The body if it is in memory as a whole; empty for files and streams.
   [[nodiscard]] std::string_view body() const noexcept {
-    return borrowed_.data() != nullptr ? borrowed_ : std::string_view(body_);
+    return borrowed_body_.data() != nullptr ? borrowed_body_ : std::string_view(body_);
   }
   /// Replaces the body by one in memory.
   void set_body(std::string body);
@@ -201,7 +201,7 @@ class response {
   http::status status_ = http::status::ok;
   http::fields fields_;
   std::string body_;
-  std::string_view borrowed_;
+  std::string_view borrowed_body_;
   std::unique_ptr<detail::body_source, detail::body_source_delete>
       source_;  // of a file, a stream or an upgrade; otherwise null
 };

@@ -30,7 +30,7 @@ void add_route(metrics::exposition& output, const route_metrics& counts,
 
 void add_route_metrics(metrics::exposition& output, std::span<const route_metrics> routes,
                        std::string_view prefix) {
-  for (const route_metrics& each : routes) add_route(output, each, std::string(prefix));
+  for (const route_metrics& route : routes) add_route(output, route, std::string(prefix));
 }
 
 void write_metrics(metrics::exposition& output, const route_metrics& counts) {

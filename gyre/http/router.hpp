@@ -106,12 +106,12 @@ class basic_router {
     match.handler = nullptr;
     match.allowed = {};
     match.outcome = route_outcome::not_found;
-    const detail::route_tree::result found = tree_.find(request_method, path, match.parameters);
-    if (found.handler != detail::route_tree::none) {
+    const detail::route_tree::result result = tree_.find(request_method, path, match.parameters);
+    if (result.handler != detail::route_tree::none) {
       match.outcome = route_outcome::found;
-      match.handler = &handlers_[found.handler];
-    } else if (!found.allowed.empty()) {
-      match.allowed = found.allowed;
+      match.handler = &handlers_[result.handler];
+    } else if (!result.allowed.empty()) {
+      match.allowed = result.allowed;
       match.outcome =
           request_method == method::options ? route_outcome::options : route_outcome::not_allowed;
     }

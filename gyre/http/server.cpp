@@ -60,8 +60,8 @@ server_metrics server::metrics() const noexcept {
   server_metrics sum;
   sum.http2.memory = core_->http2_memory.load(std::memory_order_relaxed) +
                      core_->idle_http2_memory.load(std::memory_order_relaxed);
-  for (const auto& each : core_->shards) {
-    const auto& counts = each->counts;
+  for (const auto& shard : core_->shards) {
+    const auto& counts = shard->counts;
     sum.requests += counts.requests.get();
     sum.malformed += counts.malformed.get();
     sum.timeouts += counts.timeouts.get();
@@ -121,7 +121,7 @@ void write_metrics(metrics::exposition& output, const server_metrics& counts) {
 
 void write_metrics(metrics::exposition& output, const server& source) {
   write_metrics(output, source.metrics());
-  for (const route_metrics& each : source.route_metrics()) write_metrics(output, each);
+  for (const route_metrics& route : source.route_metrics()) write_metrics(output, route);
 }
 
 }  // namespace gyre::http

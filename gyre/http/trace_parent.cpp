@@ -45,19 +45,19 @@ std::optional<trace_parent> trace_parent::parse(std::string_view text) noexcept 
   const bool has_dashes =
       text[trace_begin - 1] == '-' && text[parent_begin - 1] == '-' && text[flags_begin - 1] == '-';
   if (!has_dashes || !is_id(trace) || !is_id(parent) || !is_lower_hex(flags)) return std::nullopt;
-  trace_parent parsed;
-  std::ranges::copy(trace, parsed.trace_id_.begin());
-  std::ranges::copy(parent, parsed.parent_id_.begin());
-  parsed.is_sampled_ = digits.find(flags[1]) % 2 == 1;  // the lowest bit
-  return parsed;
+  trace_parent result;
+  std::ranges::copy(trace, result.trace_id_.begin());
+  std::ranges::copy(parent, result.parent_id_.begin());
+  result.is_sampled_ = digits.find(flags[1]) % 2 == 1;  // the lowest bit
+  return result;
 }
 
 trace_parent trace_parent::make(bool is_sampled) {
-  trace_parent made;
-  fill_with_digits(made.trace_id_);
-  fill_with_digits(made.parent_id_);
-  made.is_sampled_ = is_sampled;
-  return made;
+  trace_parent result;
+  fill_with_digits(result.trace_id_);
+  fill_with_digits(result.parent_id_);
+  result.is_sampled_ = is_sampled;
+  return result;
 }
 
 trace_parent trace_parent::make_child() const {

@@ -16,10 +16,10 @@ constexpr std::size_t max_state = 512;
 // Joins the fields `tracestate`, whose list may be divided among several.
 std::string trace_state_of(const request& request) {
   std::string state;
-  for (const field& each : request.fields()) {
-    if (!detail::equals_lower(each.name, "tracestate") || each.value.empty()) continue;
+  for (const field& field : request.fields()) {
+    if (!detail::equals_lower(field.name, "tracestate") || field.value.empty()) continue;
     if (!state.empty()) state += ',';
-    state += each.value;
+    state += field.value;
     if (state.size() > max_state) return {};
   }
   return state;
@@ -30,11 +30,11 @@ std::string trace_state_of(const request& request) {
 constinit const task_local<std::optional<current_trace>> task_trace;
 
 task<response> trace_propagation::operator()(request& request, next_handler next) const {
-  const std::optional<trace_parent> received = request.trace_parent();
-  std::optional<current_trace> trace(std::in_place, received ? *received : trace_parent::make());
-  if (received) trace->state = trace_state_of(request);
-  auto handling = task_trace.with(std::move(trace), next(request));
-  co_return co_await std::move(handling);
+  const std::optional<trace_parent> parent = request.trace_parent();
+  std::optional<current_trace> trace(std::in_place, parent ? *parent : trace_parent::make());
+  if (parent) trace->state = trace_state_of(request);
+  auto handle_task = task_trace.with(std::move(trace), next(request));
+  co_return co_await std::move(handle_task);
 }
 
 }  // namespace gyre::http

@@ -10,7 +10,9 @@ namespace gyre::http {
 namespace {
 
 std::error_code check(std::string_view text, detail::character_class characters) {
-  const auto is_allowed = [&](char each) { return each == '%' || detail::is(characters, each); };
+  const auto is_allowed = [&](char character) {
+    return character == '%' || detail::is(characters, character);
+  };
   if (!std::ranges::all_of(text, is_allowed)) return format_errc::bad_character;
   if (!is_percent_encoded(text)) return format_errc::bad_percent_encoding;
   return {};
@@ -33,8 +35,8 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 }
 
 std::string remove_dot_segments(std::string_view path) {
-  std::string kept;
-  kept.reserve(path.size());
+  std::string result;
+  result.reserve(path.size());
   while (!path.empty()) {
     const std::size_t end = path.find('/', path.starts_with('/') ? 1 : 0);
     const std::string_view segment = path.substr(0, end);  // includes the '/' before the segment
@@ -42,16 +44,16 @@ std::string remove_dot_segments(std::string_view path) {
     const std::string_view name = segment.substr(segment.starts_with('/') ? 1 : 0);
     const bool is_parent = decodes_to(name, "..");
     if (!is_parent && !decodes_to(name, ".")) {
-      kept += segment;
+      result += segment;
       continue;
     }
     if (is_parent) {
-      const std::size_t last = kept.rfind('/');
-      kept.resize(last == kept.npos ? 0 : last);
+      const std::size_t last = result.rfind('/');
+      result.resize(last == result.npos ? 0 : last);
     }
-    if (path.empty() && segment.starts_with('/')) kept += '/';
+    if (path.empty() && segment.starts_with('/')) result += '/';
   }
-  return kept;
+  return result;
 }
 
 std::error_code url::read_authority(std::string_view text) {
@@ -91,36 +93,37 @@ std::expected<url, std::error_code> url::parse(std::string_view text) {
   if (scheme.empty() || !text.substr(scheme.size()).starts_with("://")) {
     return std::unexpected(make_error_code(format_errc::no_scheme));
   }
-  url parsed;
-  parsed.scheme_ = detail::to_lower(scheme);
+  url result;
+  result.scheme_ = detail::to_lower(scheme);
   text.remove_prefix(scheme.size() + 3);
   const std::string_view server = text.substr(0, text.find_first_of("/?#"));
-  if (const auto error = parsed.read_authority(server)) return std::unexpected(error);
+  if (const auto error = result.read_authority(server)) return std::unexpected(error);
   text.remove_prefix(server.size());
-  if (const auto error = parsed.read_rest(text, "/")) return std::unexpected(error);
-  return parsed;
+  if (const auto error = result.read_rest(text, "/")) return std::unexpected(error);
+  return result;
 }
 
 std::expected<url, std::error_code> url::resolve(std::string_view reference) const {
   if (!scheme_of(reference).empty()) {
-    auto whole = parse(reference);
-    if (whole && whole->user_info_.empty() && has_origin_of(*whole)) {
-      whole->user_info_ = user_info_;
+    auto absolute = parse(reference);
+    if (absolute && absolute->user_info_.empty() && has_origin_of(*absolute)) {
+      absolute->user_info_ = user_info_;
     }
-    return whole;
+    return absolute;
   }
   if (reference.starts_with("//")) return resolve(scheme_ + ':' + std::string(reference));
   if (reference.size() > max_size) return std::unexpected(make_error_code(format_errc::too_long));
-  url resolved = *this;
+  url result = *this;
   const std::string_view path = reference.substr(0, reference.find_first_of("?#"));
-  const std::string_view here = path_;
-  const std::string_view directory = path.empty() ? here : here.substr(0, here.rfind('/') + 1);
-  if (const auto error = resolved.read_rest(reference, directory)) return std::unexpected(error);
-  if (path.empty() && !resolved.has_query_) {
-    resolved.query_ = query_;
-    resolved.has_query_ = has_query_;
+  const std::string_view base_path = path_;
+  const std::string_view directory =
+      path.empty() ? base_path : base_path.substr(0, base_path.rfind('/') + 1);
+  if (const auto error = result.read_rest(reference, directory)) return std::unexpected(error);
+  if (path.empty() && !result.has_query_) {
+    result.query_ = query_;
+    result.has_query_ = has_query_;
   }
-  return resolved;
+  return result;
 }
 
 std::string url::target() const {

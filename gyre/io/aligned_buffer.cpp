@@ -16,10 +16,10 @@ std::size_t round_up(std::size_t size, std::size_t alignment) {
   if (!std::has_single_bit(alignment)) {
     throw std::invalid_argument("aligned_buffer: the alignment must be a power of two");
   }
-  const std::size_t rounded = (size + alignment - 1) & ~(alignment - 1);
+  const std::size_t rounded_size = (size + alignment - 1) & ~(alignment - 1);
   // operator new rounds the size up further, which must not overflow.
-  if (rounded < size || rounded > PTRDIFF_MAX) throw std::bad_alloc();
-  return rounded;
+  if (rounded_size < size || rounded_size > PTRDIFF_MAX) throw std::bad_alloc();
+  return rounded_size;
 }
 
 }  // namespace

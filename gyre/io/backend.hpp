@@ -53,7 +53,7 @@ class backend {
   [[nodiscard]] virtual result attempt(request& request) noexcept = 0;
   /// Returns the bytes of that direction left in the share, for a caller that makes system calls
   /// itself. When none are left, a request that is started waits for the handle's next turn.
-  virtual std::size_t share_left(direction way) const noexcept = 0;
+  virtual std::size_t share_left(direction side) const noexcept = 0;
   /// Counts bytes that the caller has moved by its own system calls in the share.
   virtual void charge(std::size_t bytes) noexcept = 0;
   /// Ends a request, even one that repeats, without calling its callback; from then on nothing

@@ -35,9 +35,10 @@ task<readiness> borrowed_descriptor::wait(readiness interest) {
     throw std::system_error(make_error_code(errc::wrong_thread), operation);
   }
   if (!watch_) throw std::system_error(make_error_code(errc::not_open), operation);
-  waiter waiting(*this, interest);
-  auto waits = from_callback<readiness>(
-      [&](completion<readiness> done) { waiting.owner.add(waiting, std::move(done)); });
+  waiter own_waiter(*this, interest);
+  auto waits = from_callback<readiness>([&](completion<readiness> report_of_events) {
+    own_waiter.owner.add(own_waiter, std::move(report_of_events));
+  });
   std::exception_ptr error;
   try {
     co_return co_await std::move(waits);
@@ -46,16 +47,16 @@ task<readiness> borrowed_descriptor::wait(readiness interest) {
   }
   // A coroutine that was stopped may be on another thread than the loop's, which alone may use the
   // list.
-  if (waiting.is_linked() && !detail::may_use(loop, own_executor)) {
+  if (own_waiter.is_linked() && !detail::may_use(loop, own_executor)) {
     co_await resume_on(loop);
-    waiting.leave();
+    own_waiter.leave();
     co_await resume_on(own_executor);
   }
   co_await gyre::detail::fail_with(error);
   std::unreachable();
 }
 
-void borrowed_descriptor::add(waiter& entry, completion<readiness> done) {
+void borrowed_descriptor::add(waiter& entry, completion<readiness> result) {
   waiters_.push_back(entry);
   try {
     update_watch();
@@ -63,18 +64,18 @@ void borrowed_descriptor::add(waiter& entry, completion<readiness> done) {
     entry.unlink();
     throw std::system_error(error.code(), operation);
   }
-  entry.done.emplace(std::move(done));
+  entry.done.emplace(std::move(result));
 }
 
 // Called by the loop. Resumes nothing itself: a completion posts the coroutine to its executor.
 void borrowed_descriptor::report(readiness events) {
   constexpr readiness always_reported = readiness::error | readiness::hang_up;
-  for (auto each = waiters_.begin(); each != waiters_.end();) {
-    waiter& waiting = *each++;
-    const readiness ready = events & (waiting.interest | always_reported);
-    if (ready == readiness::none) continue;
-    waiting.unlink();
-    waiting.done->set_value(ready);
+  for (auto position = waiters_.begin(); position != waiters_.end();) {
+    waiter& entry = *position++;
+    const readiness entry_events = events & (entry.interest | always_reported);
+    if (entry_events == readiness::none) continue;
+    entry.unlink();
+    entry.done->set_value(entry_events);
   }
   try {
     update_watch();
@@ -86,7 +87,7 @@ void borrowed_descriptor::report(readiness events) {
 // Watches for what the waiters need, and for nothing without a waiter.
 void borrowed_descriptor::update_watch() {
   readiness interest = readiness::none;
-  for (const waiter& each : waiters_) interest = interest | each.interest;
+  for (const waiter& waiter : waiters_) interest = interest | waiter.interest;
   if (interest == readiness::none) {
     watch_->stop();
   } else {

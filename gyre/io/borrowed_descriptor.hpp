@@ -84,7 +84,7 @@ class borrowed_descriptor {
     std::optional<completion<readiness>> done;
   };
 
-  void add(waiter& entry, completion<readiness> done);
+  void add(waiter& entry, completion<readiness> result);
   void report(readiness events);
   void update_watch();
   void end_waits(std::error_code reason) noexcept;

@@ -21,16 +21,16 @@ std::size_t round_up(std::size_t bytes) noexcept {
 // Returns `bytes`, or their copy if they lie in `memory`, which is about to change.
 std::span<const std::byte> copy_if_within(std::span<const std::byte> bytes,
                                           std::span<const std::byte> memory, buffer& copy) {
-  const std::less<> before;
+  const std::less<> less;
   const std::byte* const end = memory.data() + memory.size();
-  if (before(bytes.data(), memory.data()) || !before(bytes.data(), end)) return bytes;
+  if (less(bytes.data(), memory.data()) || !less(bytes.data(), end)) return bytes;
   copy.append(bytes);
   return copy.bytes();
 }
 
 }  // namespace
 
-void buffer::free_storage() noexcept { slab_deallocate(storage_, allocated_); }
+void buffer::free_storage() noexcept { slab_deallocate(storage_, allocated_size_); }
 
 void buffer::move_to(std::size_t offset) noexcept {
   const std::size_t count = size();
@@ -46,7 +46,7 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
   if (count != 0) std::memcpy(storage + offset, begin_, count);
   if (storage_ != nullptr) free_storage();
   storage_ = storage;
-  allocated_ = bytes;
+  allocated_size_ = bytes;
   begin_ = storage + offset;
   end_ = begin_ + count;
 }
@@ -74,7 +74,7 @@ void buffer::make_front_room(std::size_t count) {
   const std::size_t bytes = capacity_for(count);
   const auto offset = [&](std::size_t memory) { return count + (memory - size() - count) / 2; };
   if (bytes <= capacity()) {
-    move_to(offset(allocated_));
+    move_to(offset(allocated_size_));
   } else {
     const std::size_t total = std::max(headroom() + bytes, min_bytes);
     reallocate(total, offset(total));
@@ -83,14 +83,16 @@ void buffer::make_front_room(std::size_t count) {
 
 void buffer::append_and_grow(std::span<const std::byte> bytes) {
   buffer copy;
-  const std::span<const std::byte> source = copy_if_within(bytes, {storage_, allocated_}, copy);
+  const std::span<const std::byte> source =
+      copy_if_within(bytes, {storage_, allocated_size_}, copy);
   make_tail_room(bytes.size());
   append(source);
 }
 
 void buffer::prepend_and_grow(std::span<const std::byte> bytes) {
   buffer copy;
-  const std::span<const std::byte> source = copy_if_within(bytes, {storage_, allocated_}, copy);
+  const std::span<const std::byte> source =
+      copy_if_within(bytes, {storage_, allocated_size_}, copy);
   make_front_room(bytes.size());
   prepend(source);
 }
@@ -99,7 +101,7 @@ void buffer::shrink_to_fit() {
   if (empty()) {
     if (storage_ != nullptr) free_storage();
     forget_storage();
-  } else if (round_up(headroom() + size()) < allocated_) {
+  } else if (round_up(headroom() + size()) < allocated_size_) {
     reallocate(headroom() + size(), headroom());
   }
 }

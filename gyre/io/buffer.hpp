@@ -56,7 +56,7 @@ class buffer : public input {
   buffer(buffer&& other) noexcept
       : input(other),
         storage_(other.storage_),
-        allocated_(other.allocated_),
+        allocated_size_(other.allocated_size_),
         options_(other.options_) {
     other.forget_storage();
   }
@@ -71,7 +71,7 @@ class buffer : public input {
   void swap(buffer& other) noexcept {
     std::swap(static_cast<input&>(*this), static_cast<input&>(other));
     std::swap(storage_, other.storage_);
-    std::swap(allocated_, other.allocated_);
+    std::swap(allocated_size_, other.allocated_size_);
     std::swap(options_, other.options_);
   }
   friend void swap(buffer& left, buffer& right) noexcept { left.swap(right); }
@@ -151,11 +151,11 @@ class buffer : public input {
 
   /// Returns the number of bytes that the memory holds after the headroom.
   [[nodiscard]] std::size_t capacity() const noexcept {
-    return storage_ == nullptr ? 0 : allocated_ - headroom();
+    return storage_ == nullptr ? 0 : allocated_size_ - headroom();
   }
   /// Returns the number of bytes that can be appended without moving or allocating.
   [[nodiscard]] std::size_t tail_room() const noexcept {
-    return std::min(allocated_ - front() - size(), options_.max_size - size());
+    return std::min(allocated_size_ - front() - size(), options_.max_size - size());
   }
   /// Returns the number of bytes that can be prepended without moving or allocating.
   [[nodiscard]] std::size_t front_room() const noexcept {
@@ -169,7 +169,7 @@ class buffer : public input {
   std::byte* tail() const noexcept { return storage_ + front() + size(); }
   void forget_storage() noexcept {
     begin_ = end_ = storage_ = nullptr;
-    allocated_ = 0;
+    allocated_size_ = 0;
   }
 
   void move_to(std::size_t offset) noexcept;
@@ -182,7 +182,7 @@ class buffer : public input {
   void free_storage() noexcept;
 
   std::byte* storage_ = nullptr;
-  std::size_t allocated_ = 0;
+  std::size_t allocated_size_ = 0;
   buffer_options options_;
 };
 

@@ -66,9 +66,9 @@ class descriptor : private io::handle {
   /// that it has received and not reported. Reads deliver these bytes, release() loses them: read
   /// until EAGAIN first.
   [[nodiscard]] unique_fd release() noexcept {
-    unique_fd released(fd());
+    unique_fd fd_owner(fd());
     io_->detach(*this);
-    return released;
+    return fd_owner;
   }
 
  private:

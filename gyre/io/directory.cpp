@@ -39,13 +39,13 @@ detail::outcome_of<std::span<directory_entry>> directory_reader::read_now(
 }
 
 async_generator<directory_entry&> read_directory(std::string path, executor* pool) {
-  auto opening = directory_reader::open(std::move(path), pool);
-  const directory_reader reader = co_await std::move(opening);
+  auto open_task = directory_reader::open(std::move(path), pool);
+  const directory_reader reader = co_await std::move(open_task);
   for (;;) {
-    auto reading = reader.next_batch();
-    const std::span<directory_entry> batch = co_await std::move(reading);
+    auto read_task = reader.next_batch();
+    const std::span<directory_entry> batch = co_await std::move(read_task);
     if (batch.empty()) co_return;
-    for (directory_entry& each : batch) co_yield each;
+    for (directory_entry& entry : batch) co_yield entry;
   }
 }
 

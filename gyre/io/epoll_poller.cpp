@@ -19,8 +19,8 @@ static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
               EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP);
 
 int whole_milliseconds(std::chrono::nanoseconds duration) noexcept {
-  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-  return static_cast<int>(std::min<std::int64_t>(rounded, INT_MAX));
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  return static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX));
 }
 
 }  // namespace
@@ -38,9 +38,9 @@ void detail::epoll_requests::add(handle& target) {
 }
 
 std::uint32_t detail::epoll_requests::events_of(const handle& target) const noexcept {
-  const std::uint32_t reading =
+  const std::uint32_t read_events =
       EPOLLIN | EPOLLPRI | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  return watches_writes(target) ? reading | EPOLLOUT : reading;
+  return watches_writes(target) ? read_events | EPOLLOUT : read_events;
 }
 
 // Registers a descriptor, or changes the events of its registration. `operation`: EPOLL_CTL_ADD or
@@ -65,17 +65,17 @@ int detail::epoll_requests::set_writes_watched(handle& target, bool is_watched) 
   return error;
 }
 
-int detail::epoll_requests::watch(handle& target, direction way) noexcept {
+int detail::epoll_requests::watch(handle& target, direction side) noexcept {
   if (target.unwatched) {
     const int error = try_register(target, EPOLL_CTL_ADD);
     target.unwatched = error != 0;
     return error;
   }
-  return way == direction::write && !watches_writes(target) ? set_writes_watched(target, true) : 0;
+  return side == direction::write && !watches_writes(target) ? set_writes_watched(target, true) : 0;
 }
 
-int detail::epoll_requests::wait_for(handle& target, direction way) noexcept {
-  if (!target.flags.has(handle_flag::always_ready)) return watch(target, way);
+int detail::epoll_requests::wait_for(handle& target, direction side) noexcept {
+  if (!target.flags.has(handle_flag::always_ready)) return watch(target, side);
   note_events(target, POLLIN | POLLOUT);
   serve_later(target);
   return 0;
@@ -83,13 +83,13 @@ int detail::epoll_requests::wait_for(handle& target, direction way) noexcept {
 
 void detail::epoll_requests::remove(handle& target) noexcept {
   if (target.unwatched) return;
-  unregister(epoll_, target.fd(), tagged(target), reported_);
+  unregister(epoll_, target.fd(), tagged(target), reported_events_);
 }
 
 void detail::epoll_requests::use(int epoll) {
   epoll_ = epoll;
-  handles().for_each([this](handle& each) {
-    if (!each.unwatched) register_now(each);
+  handles().for_each([this](handle& target) {
+    if (!target.unwatched) register_now(target);
   });
 }
 
@@ -104,7 +104,7 @@ void epoll_poller::open() {
 }
 
 std::size_t epoll_poller::wait(steady_time deadline) {
-  if (!reported_.empty()) return reported_.size();
+  if (!reported_events_.empty()) return reported_events_.size();
   if (requests_.pending() > 0) deadline = steady_time::min();
   if (watched() == 0) {
     if (deadline != steady_time::min()) parker_.park(deadline);
@@ -115,15 +115,15 @@ std::size_t epoll_poller::wait(steady_time deadline) {
     if (errno == EINTR) return 0;
     gyre::detail::throw_errno("epoll_wait");
   }
-  reported_ = std::span(events_).first(static_cast<std::size_t>(count));
-  return reported_.size() + requests_.pending();
+  reported_events_ = std::span(events_).first(static_cast<std::size_t>(count));
+  return reported_events_.size() + requests_.pending();
 }
 
 int epoll_poller::wait_for_events(steady_time deadline) {
   constexpr int capacity = static_cast<int>(max_events);
   if (deadline == steady_time::min())
     return ::epoll_wait(epoll_.get(), events_.data(), capacity, 0);
-  if (deadline >= standing_.deadline() || use_standing_deadline(deadline)) {
+  if (deadline >= standing_deadline_.deadline() || use_standing_deadline(deadline)) {
     return ::epoll_wait(epoll_.get(), events_.data(), capacity, -1);
   }
   return wait_with_timeout(deadline);
@@ -132,16 +132,16 @@ int epoll_poller::wait_for_events(steady_time deadline) {
 // Sets the timerfd to a deadline that several waits in a row have had. Returns false if the wait
 // needs a timeout.
 bool epoll_poller::use_standing_deadline(steady_time deadline) noexcept {
-  if (!standing_.count_wait(deadline) || deadline <= now()) return false;
-  if (standing_.fd() < 0) {
-    if (!standing_.make()) return false;
-    if (detail::try_set_events(epoll_.get(), EPOLL_CTL_ADD, standing_.fd(), EPOLLIN | EPOLLET,
-                               deadline_data) != 0) {
-      standing_.reset();
+  if (!standing_deadline_.count_wait(deadline) || deadline <= now()) return false;
+  if (standing_deadline_.fd() < 0) {
+    if (!standing_deadline_.make()) return false;
+    if (detail::try_set_events(epoll_.get(), EPOLL_CTL_ADD, standing_deadline_.fd(),
+                               EPOLLIN | EPOLLET, deadline_data) != 0) {
+      standing_deadline_.reset();
       return false;
     }
   }
-  return standing_.set(deadline);
+  return standing_deadline_.set(deadline);
 }
 
 int epoll_poller::wait_with_timeout(steady_time deadline) {
@@ -159,27 +159,27 @@ int epoll_poller::wait_with_timeout(steady_time deadline) {
 
 void epoll_poller::complete(std::size_t& completions) {
   const auto is_over = [this]() noexcept { return is_time_over(); };
-  requests_.serve_all(reported_.size(), completions, is_over,
+  requests_.serve_all(reported_events_.size(), completions, is_over,
                       [&] { return serve_reported(completions); });
 }
 
 // Returns whether all events were served.
 bool epoll_poller::serve_reported(std::size_t& completions) {
-  while (!reported_.empty()) {
-    const epoll_event event = reported_.front();
+  while (!reported_events_.empty()) {
+    const epoll_event event = reported_events_.front();
     // The event is taken before the call, which may end operations, wait again or throw.
-    reported_ = reported_.subspan(1);
+    reported_events_ = reported_events_.subspan(1);
     const std::size_t old_completions = completions;
     if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve_event(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
-      standing_.note_passed();
+      standing_deadline_.note_passed();
     } else if (event.data.u64 != wake_data) {  // zero is also the data of an ended watch
       watches_.report(event, completions);
     }
     // The clock is read only after an event that has completed something: other events take little
     // time.
-    if (completions != old_completions && !reported_.empty() && is_time_over()) return false;
+    if (completions != old_completions && !reported_events_.empty() && is_time_over()) return false;
   }
   return true;
 }
@@ -192,9 +192,9 @@ void epoll_poller::wake() noexcept {
 }
 
 void epoll_poller::after_fork() {
-  reported_ = {};
+  reported_events_ = {};
   parker_.reset();
-  standing_.reset();
+  standing_deadline_.reset();
   open();
 }
 

@@ -41,7 +41,7 @@ class epoll_requests final : public ready_requests {
  public:
   /// `reports`: the events that the poller has not processed yet. Removing a handle clears its
   /// events there.
-  explicit epoll_requests(std::span<epoll_event>& reports) noexcept : reported_(reports) {}
+  explicit epoll_requests(std::span<epoll_event>& reports) noexcept : reported_events_(reports) {}
 
   /// Uses another epoll instance from now on, and registers the attached handles with it.
   void use(int epoll);
@@ -84,12 +84,12 @@ class epoll_requests final : public ready_requests {
 
   void add(handle& target) override;
   void remove(handle& target) noexcept override;
-  int watch(handle& target, direction way) noexcept override;
-  int wait_for(handle& target, direction way) noexcept override;
+  int watch(handle& target, direction side) noexcept override;
+  int wait_for(handle& target, direction side) noexcept override;
   result take_early(handle&, request&) noexcept override { return result::failure(EINVAL); }
   bool may_have_early(const handle&) const noexcept override { return false; }
 
-  std::span<epoll_event>& reported_;
+  std::span<epoll_event>& reported_events_;
   int epoll_ = -1;
   // By the handle's index: whether a handle that is watched for writing on demand is so now.
   chunked_array<bool> writes_watched_;
@@ -140,12 +140,12 @@ class epoll_poller final : public poller {
   unique_fd epoll_;
   std::optional<gyre::detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
-  detail::standing_deadline standing_;
+  detail::standing_deadline standing_deadline_;
   std::array<epoll_event, max_events> events_;
   // The events of the last wait that have not been served yet.
-  std::span<epoll_event> reported_;
-  detail::readiness_set watches_{reported_};
-  detail::epoll_requests requests_{reported_};
+  std::span<epoll_event> reported_events_;
+  detail::readiness_set watches_{reported_events_};
+  detail::epoll_requests requests_{reported_events_};
 };
 
 }  // namespace gyre::io

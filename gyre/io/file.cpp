@@ -52,9 +52,8 @@ result size_hint(int fd) noexcept {
 
 std::span<std::byte> prepare_read(buffer& content) {
   constexpr std::size_t min_read = std::size_t{16} << 10;
-  const std::size_t available = content.tail_room();
-  return content.prepare(available > 0 ? available
-                                       : std::min(min_read, content.max_size() - content.size()));
+  const std::size_t room = content.tail_room();
+  return content.prepare(room > 0 ? room : std::min(min_read, content.max_size() - content.size()));
 }
 
 }  // namespace
@@ -87,17 +86,17 @@ detail::file_routine<buffer> detail::read_content(routine_memory&,
     if (content.size() > limit) outcome = result::failure(EFBIG);
   }
   if (file) {
-    const result closed = co_await file_command::close(file.get());
-    if (closed.error_number() != ECANCELED) static_cast<void>(file.release());
+    const result result = co_await file_command::close(file.get());
+    if (result.error_number() != ECANCELED) static_cast<void>(file.release());
   }
   if (!outcome) co_return failure_of(outcome);
   co_return content;
 }
 
-file::file(unique_fd fd, executor* pool, bool direct) noexcept
+file::file(unique_fd fd, executor* pool, bool is_direct) noexcept
     : fd_(std::move(fd)),
       suits_ring_(pool == nullptr && detail::suits_ring(this->fd())),
-      alignment_shift_(direct ? direct_alignment_shift(this->fd()) : 0),
+      alignment_shift_(is_direct ? direct_alignment_shift(this->fd()) : 0),
       pool_(pool) {}
 
 void file::throw_unaligned(const char* function_name, std::span<const std::byte> bytes,
@@ -132,13 +131,13 @@ detail::file_steps::next file::open_steps::begin() noexcept {
 
 detail::file_steps::next file::open_steps::advance(result outcome) noexcept {
   if (!outcome) return fail(outcome.error_number());
-  opened_.reset(outcome.fd());
+  own_fd_.reset(outcome.fd());
   return {};
 }
 
 detail::outcome_of<file> file::open_steps::outcome() noexcept {
   if (has_failed()) return failure();
-  return file(std::move(opened_), pool_, (flags_ & O_DIRECT) != 0);
+  return file(std::move(own_fd_), pool_, (flags_ & O_DIRECT) != 0);
 }
 
 std::string file::open_steps::hint() const {

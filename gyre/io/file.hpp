@@ -238,10 +238,10 @@ class file {
     std::string path_;
     int flags_;  // the flags of open(2); zero for options that contradict each other
     ::mode_t mode_;
-    unique_fd opened_;
+    unique_fd own_fd_;
   };
 
-  file(unique_fd fd, executor* pool, bool direct = false) noexcept;
+  file(unique_fd fd, executor* pool, bool is_direct = false) noexcept;
 
   static detail::file_operation<open_steps> open_on(executor* pool, std::string path,
                                                     const open_options& options) {

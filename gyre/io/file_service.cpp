@@ -27,9 +27,9 @@ result perform(const file_command& command) noexcept {
     case read: return system::read_at(fd, {bytes, command.size}, command.offset);
     case write: return system::write_at(fd, {bytes, command.size}, command.offset);
     case status: {
-      const auto found = system::status_of(fd, STATX_BASIC_STATS);
-      if (found) *static_cast<struct ::statx*>(command.memory) = *found;
-      return result_of(found ? 0 : found.error());
+      const auto result = system::status_of(fd, STATX_BASIC_STATS);
+      if (result) *static_cast<struct ::statx*>(command.memory) = *result;
+      return result_of(result ? 0 : result.error());
     }
     case sync: return result_of(system::sync(fd));
     case sync_data: return result_of(system::sync_data(fd));

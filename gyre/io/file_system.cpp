@@ -64,7 +64,7 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
   const std::string_view whole_path = arguments.path;
   // The loop ascends to the first directory that is there or can be made, and descends again.
   std::size_t size = whole_path.size();
-  std::vector<std::size_t> missing;
+  std::vector<std::size_t> unmade_ends;
   bool has_made_any = false;
   bool is_descending = false;
   for (;;) {
@@ -73,9 +73,9 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
     const int error = system::make_directory_at(AT_FDCWD, path.c_str(), arguments.mode | user_bits);
     if (error == 0 || (error == EEXIST && is_directory(path))) {
       has_made_any = has_made_any || error == 0;
-      if (missing.empty()) return has_made_any;
-      size = missing.back();
-      missing.pop_back();
+      if (unmade_ends.empty()) return has_made_any;
+      size = unmade_ends.back();
+      unmade_ends.pop_back();
       is_descending = true;
       continue;
     }
@@ -87,7 +87,7 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
       arguments.path = path;
       return failure_of(error);
     }
-    missing.push_back(size);
+    unmade_ends.push_back(size);
     size = parent;
   }
 }
@@ -126,10 +126,10 @@ namespace {
 class tree_remover {
  public:
   explicit tree_remover(std::string root) : root_(std::move(root)), stack_(root_) {
-    const std::string_view trimmed =
+    const std::string_view name =
         std::string_view(root_).substr(0, root_.find_last_not_of('/') + 1);
-    name_begin_ = trimmed.rfind('/') + 1;
-    name_ = trimmed.substr(name_begin_);
+    name_begin_ = name.rfind('/') + 1;
+    name_ = name.substr(name_begin_);
   }
 
   /// Removes at most `steps` further names. Returns whether there are more.
@@ -141,7 +141,7 @@ class tree_remover {
     }
     return result();
   }
-  std::uint64_t removed() const noexcept { return removed_; }
+  std::uint64_t removed() const noexcept { return removed_entries_; }
   const std::string& error_path() const noexcept {
     return failed_path_.empty() ? root_ : failed_path_;
   }
@@ -162,7 +162,7 @@ class tree_remover {
     parent_ = *std::move(fd);
     // The name keeps its trailing slashes, which require a directory.
     const int error = system::unlink_at(parent_.get(), root_.c_str() + name_begin_, 0);
-    if (error == 0) ++removed_;
+    if (error == 0) ++removed_entries_;
     if (error == 0 || error == ENOENT) return false;
     return error == EISDIR ? open_root() : fail(error, root_);
   }
@@ -213,7 +213,7 @@ class tree_remover {
     return error;
   }
   void count() {
-    ++removed_;
+    ++removed_entries_;
     ++removed_counts_.back();
   }
 
@@ -232,7 +232,7 @@ class tree_remover {
     const int directory = is_root ? parent_.get() : stack_.innermost().fd();
     int error = system::unlink_at(directory, name.c_str(), AT_REMOVEDIR);
     if (error == 0) {
-      ++removed_;
+      ++removed_entries_;
       if (!is_root) ++removed_counts_.back();
       return;
     }
@@ -261,7 +261,7 @@ class tree_remover {
   bool has_begun_ = false;
   int error_ = 0;
   std::string failed_path_;
-  std::uint64_t removed_ = 0;
+  std::uint64_t removed_entries_ = 0;
   std::vector<std::uint64_t> removed_counts_;  // the names removed in each directory of the stack
 };
 
@@ -291,8 +291,8 @@ task<std::uint64_t> remove_all(std::string path, executor* pool) {
     return rest;
   };
   for (bool has_rest = true; has_rest;) {
-    auto removing = detail::path_operation("remove_all", pool, {}, remove_some);
-    has_rest = co_await std::move(removing);
+    auto remove_task = detail::path_operation("remove_all", pool, {}, remove_some);
+    has_rest = co_await std::move(remove_task);
   }
   co_return tree.removed();
 }

@@ -38,10 +38,10 @@ detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
                                                       const mapping_options& options) {
   const auto fd = detail::system::open(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (!fd) return detail::failure_of(fd.error());
-  mapped_file mapped;
-  const int error = mapped.map(fd->get(), options);
+  mapped_file result;
+  const int error = result.map(fd->get(), options);
   if (error != 0) return detail::failure_of(error);
-  return mapped;
+  return result;
 }
 
 int mapped_file::map(int fd, const mapping_options& options) noexcept {

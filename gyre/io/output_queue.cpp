@@ -42,8 +42,8 @@ void output_queue::drop_first() noexcept {
 }
 
 void output_queue::append(std::span<const std::byte> bytes) {
-  const std::size_t available = last_ == nullptr ? 0 : last_->bytes.tail_room();
-  const std::span<const std::byte> head = bytes.first(std::min(available, bytes.size()));
+  const std::size_t room = last_ == nullptr ? 0 : last_->bytes.tail_room();
+  const std::span<const std::byte> head = bytes.first(std::min(room, bytes.size()));
   output_queue tail;
   for (auto rest = bytes.subspan(head.size()); !rest.empty();) {
     auto piece = std::make_unique<chunk>(buffer({.prepend = 0}));
@@ -79,8 +79,8 @@ void output_queue::append(output_queue&& other) noexcept {
 
 std::size_t output_queue::gather(std::span<iovec> pieces) const noexcept {
   std::size_t count = 0;
-  for (chunk* each = first_; each != nullptr && count < pieces.size(); each = each->next) {
-    const std::span<std::byte> bytes = each->bytes.mutable_bytes();
+  for (chunk* chunk = first_; chunk != nullptr && count < pieces.size(); chunk = chunk->next) {
+    const std::span<std::byte> bytes = chunk->bytes.mutable_bytes();
     pieces[count++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
   }
   return count;

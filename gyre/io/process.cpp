@@ -25,12 +25,12 @@ using detail::system::standard_streams;
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
-  for (const std::string& each : texts) {
-    if (each.find('\0') != std::string::npos) {
+  for (const std::string& text : texts) {
+    if (text.find('\0') != std::string::npos) {
       throw std::invalid_argument(
           "gyre::io::process: an argument, or a variable, has a null character");
     }
-    pointers.push_back(const_cast<char*>(each.c_str()));  // NOLINT: exec() does not change it
+    pointers.push_back(const_cast<char*>(text.c_str()));  // NOLINT: exec() does not change it
   }
   pointers.push_back(nullptr);
   return pointers;

@@ -12,16 +12,16 @@ receive_memory::receive_memory(std::size_t block_bytes, std::size_t limit) noexc
       limit_(limit) {}
 
 receive_memory::~receive_memory() {
-  arrived_.reset();
+  arrival_.reset();
   assert(!lent() && "received bytes outlived their loop");
   if (current_ != nullptr) deallocate(*current_);
-  while (block* each = free_.pop_front()) deallocate(*each);
+  while (block* block = free_blocks_.pop_front()) deallocate(*block);
 }
 
 // Releases the current block, if there is one: it can be reused when its last lease has ended.
 // Returns the memory of another block.
 std::span<std::byte> receive_memory::next_block() noexcept {
-  current_ = free_.pop_front();
+  current_ = free_blocks_.pop_front();
   if (current_ != nullptr) {
     --free_count_;
   } else {
@@ -50,17 +50,17 @@ void receive_memory::deallocate(block& memory) noexcept {
 }
 
 void receive_memory::give_back(detail::receive_block& memory) noexcept {
-  auto& returned = static_cast<block&>(memory);
-  receive_memory& self = *returned.memory;
-  returned.used = 0;
-  if (&returned != self.current_) {
+  auto& own_block = static_cast<block&>(memory);
+  receive_memory& self = *own_block.memory;
+  own_block.used_bytes = 0;
+  if (&own_block != self.current_) {
     // The block that was returned last is used first, because it is the most likely to be in the
     // cache.
     if (self.free_count_ < max_free) {
-      self.free_.push_front(returned);
+      self.free_blocks_.push_front(own_block);
       ++self.free_count_;
     } else {
-      self.deallocate(returned);
+      self.deallocate(own_block);
     }
   }
   if (!std::exchange(self.is_exhausted_, false)) return;

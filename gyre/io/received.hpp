@@ -93,21 +93,21 @@ class receive_memory {
   /// Returns the memory to receive into next; empty if all memory is on loan, or none can be
   /// allocated.
   std::span<std::byte> room() noexcept {
-    if (current_ != nullptr && block_size_ - current_->used >= min_room) [[likely]] {
-      return {current_->bytes() + current_->used, block_size_ - current_->used};
+    if (current_ != nullptr && block_size_ - current_->used_bytes >= min_room) [[likely]] {
+      return {current_->bytes() + current_->used_bytes, block_size_ - current_->used_bytes};
     }
     return next_block();
   }
   /// Lends the first `count` bytes of what room() has just returned.
   received lend(std::size_t count) noexcept {
-    const std::span<const std::byte> bytes{current_->bytes() + current_->used, count};
-    current_->used += (count + (alignment - 1)) & ~(alignment - 1);
+    const std::span<const std::byte> bytes{current_->bytes() + current_->used_bytes, count};
+    current_->used_bytes += (count + (alignment - 1)) & ~(alignment - 1);
     ++current_->leases;
     return received(*current_, bytes);
   }
   /// Returns the bytes that a transient or shared receive request has received; empty after its
   /// callback.
-  received& arrived() noexcept { return arrived_; }
+  received& arrived() noexcept { return arrival_; }
   /// Sets the function that is called when receiving can continue: see `function`.
   void on_return(function callback, void* context) noexcept {
     on_return_ = callback;
@@ -127,7 +127,7 @@ class receive_memory {
   struct alignas(64) block : detail::receive_block, intrusive_list_node {
     explicit block(receive_memory& owner) noexcept : receive_block(&give_back), memory(&owner) {}
     receive_memory* memory;
-    std::size_t used = 0;
+    std::size_t used_bytes = 0;
     std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   };
 
@@ -144,10 +144,10 @@ class receive_memory {
   std::size_t block_size_;
   std::size_t limit_;
   std::size_t blocks_ = 0;
-  intrusive_list<block> free_;
+  intrusive_list<block> free_blocks_;
   std::size_t free_count_ = 0;
   bool is_exhausted_ = false;
-  received arrived_;
+  received arrival_;
   function on_return_ = nullptr;
   void* context_ = nullptr;
 };

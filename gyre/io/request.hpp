@@ -121,13 +121,13 @@ class handle {
   /// Makes requests that would wait for bytes of that direction end with EBADF from now on: the
   /// descriptor is not open for that direction, so the kernel would never report it as ready. Waits
   /// for readiness still wait.
-  void refuse(direction way) noexcept {
-    if (way == direction::read) no_reads_ = true;
-    if (way == direction::write) no_writes_ = true;
+  void refuse(direction side) noexcept {
+    if (side == direction::read) no_reads_ = true;
+    if (side == direction::write) no_writes_ = true;
   }
   /// Returns whether refuse() was called for that direction.
-  bool refuses(direction way) const noexcept {
-    return way == direction::read ? no_reads_ : no_writes_;
+  bool refuses(direction side) const noexcept {
+    return side == direction::read ? no_reads_ : no_writes_;
   }
 
   // The members below belong to the backend.
@@ -265,9 +265,9 @@ namespace detail {
 /// Completes a request that was started on `target`.
 inline void complete_for(handle& target, request& request, result outcome) {
   if (request.kind() == request_kind::receive_shared) {
-    auto& shared = static_cast<shared_receive_request&>(request);
-    const trace::detail::recorded_call call(shared.code());
-    shared.complete(target, outcome);
+    auto& shared_request = static_cast<shared_receive_request&>(request);
+    const trace::detail::recorded_call call(shared_request.code());
+    shared_request.complete(target, outcome);
   } else {
     const trace::detail::recorded_call call(request.code());
     request.complete(outcome);
@@ -282,16 +282,16 @@ struct read_request : request {
   /// With `transfers_all`, completes when `bytes` are full or the stream has ended.
   read_request(handle& source, std::span<std::byte> bytes, function callback,
                bool transfers_all = false) noexcept
-      : request(source, request_kind::read, callback), rest(bytes), whole_(transfers_all) {}
+      : request(source, request_kind::read, callback), rest(bytes), is_whole_(transfers_all) {}
 
-  bool whole() const noexcept { return whole_; }
+  bool whole() const noexcept { return is_whole_; }
 
   // For the backend: the memory that is not filled yet, and the number of bytes read.
   std::span<std::byte> rest;
   std::size_t done = 0;
 
  private:
-  bool whole_;
+  bool is_whole_;
 };
 
 /// Writes the caller's memory, and completes with the number of bytes. With `transfers_all`,
@@ -300,16 +300,16 @@ struct read_request : request {
 struct write_request : request {
   write_request(handle& sink, std::span<const std::byte> bytes, function callback,
                 bool transfers_all = false) noexcept
-      : request(sink, request_kind::write, callback), rest(bytes), whole_(transfers_all) {}
+      : request(sink, request_kind::write, callback), rest(bytes), is_whole_(transfers_all) {}
 
-  bool whole() const noexcept { return whole_; }
+  bool whole() const noexcept { return is_whole_; }
 
   // For the backend: the bytes that are not written yet, and the number of bytes written.
   std::span<const std::byte> rest;
   std::size_t done = 0;
 
  private:
-  bool whole_;
+  bool is_whole_;
 };
 
 /// Reads by readv(2): fills several pieces of memory in turn.
@@ -390,9 +390,9 @@ struct connect_request : request {
 /// Waits until a read (accept) or a write (connect) would not wait, for calls that have no request
 /// of their own. Completes with 0.
 struct readiness_request : request {
-  readiness_request(handle& target, direction way, function callback) noexcept
+  readiness_request(handle& target, direction side, function callback) noexcept
       : request(target,
-                way == direction::read ? request_kind::wait_readable : request_kind::wait_writable,
+                side == direction::read ? request_kind::wait_readable : request_kind::wait_writable,
                 callback) {}
 };
 

@@ -80,8 +80,8 @@ std::string temporary_directory::operator/(std::string_view name) const {
 }
 
 task<> temporary_directory::remove(executor* pool) {
-  auto removing = remove_all(path_, pool);
-  co_await std::move(removing);
+  auto remove_task = remove_all(path_, pool);
+  co_await std::move(remove_task);
   path_.clear();
 }
 

@@ -35,7 +35,7 @@ bool handles_sigttou() noexcept {
 // it is in the foreground. The kernel would call a handler of SIGTTOU repeatedly: after a handler
 // with SA_RESTART the call does not even return. So this function sends the signal once itself.
 int set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
-  const detail::signal_mask unblocked(SIG_UNBLOCK, SIGTTOU);
+  const detail::signal_mask mask(SIG_UNBLOCK, SIGTTOU);
   if (system::is_in_background(fd) && handles_sigttou()) {
     system::kill(0, SIGTTOU);  // stops the whole job, as the kernel does
     if (system::is_in_background(fd)) return EINTR;
@@ -128,13 +128,14 @@ void changed_terminal::restore() noexcept {
 
 void changed_terminal::restore_attributes() noexcept {
   if (owner_ != system::process_id() || system::is_in_background(fd_.get())) return;
-  const signal_mask blocked(SIG_BLOCK, SIGTTOU);
+  const signal_mask mask(SIG_BLOCK, SIGTTOU);
   system::set_terminal_attributes(fd_.get(), old_attributes_);
 }
 
 void changed_terminal::restore_all() noexcept {
   const std::lock_guard hold(terminals().lock);
-  while (changed_terminal* const each = terminals().all.pop_front()) each->restore_attributes();
+  while (changed_terminal* const terminal = terminals().all.pop_front())
+    terminal->restore_attributes();
 }
 
 void delete_changed_terminal::operator()(changed_terminal* terminal) const noexcept {
@@ -144,17 +145,17 @@ void delete_changed_terminal::operator()(changed_terminal* terminal) const noexc
 }  // namespace detail
 
 terminal_mode::terminal_mode(int fd, terminal_setting setting)
-    : changed_(new detail::changed_terminal(fd, setting)) {}
+    : changed_terminal_(new detail::changed_terminal(fd, setting)) {}
 
 void terminal_mode::restore() noexcept {
-  if (changed_ != nullptr) changed_->restore();
+  if (changed_terminal_ != nullptr) changed_terminal_->restore();
 }
 
 void terminal_mode::apply() {
-  if (changed_ == nullptr) {
+  if (changed_terminal_ == nullptr) {
     throw std::logic_error("gyre::io::terminal_mode: apply() of an object that was moved from");
   }
-  changed_->apply();
+  changed_terminal_->apply();
 }
 
 bool is_terminal(int fd) noexcept { return system::check_terminal(fd) == 0; }

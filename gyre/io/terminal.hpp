@@ -120,7 +120,7 @@ class terminal_mode {
   void apply();
 
  private:
-  std::unique_ptr<detail::changed_terminal, detail::delete_changed_terminal> changed_;
+  std::unique_ptr<detail::changed_terminal, detail::delete_changed_terminal> changed_terminal_;
 };
 
 }  // namespace gyre::io

@@ -43,7 +43,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
   }
   if (std::exchange(must_not_wait_, false) || pending() > 0) deadline = steady_time::min();
   deadline = bound_by_retry(deadline);
-  switch (const int failed = submit_and_wait(deadline)) {
+  switch (const int error = submit_and_wait(deadline)) {
     case 0:
     case EAGAIN:
     case EBUSY: break;  // no room: completions must be served first
@@ -52,7 +52,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
     case EBADR:   // completions were lost
       abandon_ring();
       return 1;
-    default: gyre::detail::throw_system_error(failed, "io_uring_enter");
+    default: gyre::detail::throw_system_error(error, "io_uring_enter");
   }
   const std::size_t work = ring_.ready() + reports_.size() + pending();
   if (work > 0 || deadline == steady_time::min() || requests_.all_reads_confirmed()) {
@@ -166,10 +166,10 @@ bool uring_poller::watch_descriptors() noexcept {
 }
 
 bool uring_poller::watch_descriptor(int fd, std::uint8_t tag) noexcept {
-  io_uring_sqe* const next = ring_.next_submission();
-  if (next == nullptr) return false;
-  io_uring_prep_poll_add(next, fd, POLLIN);
-  next->user_data = tag;
+  io_uring_sqe* const submission = ring_.next_submission();
+  if (submission == nullptr) return false;
+  io_uring_prep_poll_add(submission, fd, POLLIN);
+  submission->user_data = tag;
   return true;
 }
 
@@ -201,16 +201,16 @@ void uring_poller::reap_files(std::size_t& completions) {
 
 // Returns whether all completions and all events of watches were served.
 bool uring_poller::serve_ring(std::size_t& completions) {
-  if (unserved_ == 0) unserved_ = ring_.ready();
-  while (unserved_ > 0 && ring_.ready() > 0) {
-    --unserved_;
+  if (unserved_completions_ == 0) unserved_completions_ = ring_.ready();
+  while (unserved_completions_ > 0 && ring_.ready() > 0) {
+    --unserved_completions_;
     const std::size_t old_completions = completions;
     serve(ring_.take(), completions);
     // The clock is read only after a completion that has completed a request: others take little
     // time.
-    if (completions != old_completions && unserved_ > 0 && is_time_over()) return false;
+    if (completions != old_completions && unserved_completions_ > 0 && is_time_over()) return false;
   }
-  unserved_ = 0;
+  unserved_completions_ = 0;
   return reports_.empty();
 }
 

@@ -88,7 +88,7 @@ class uring_poller final : public poller, detail::ring_owner {
   gyre::detail::pending_message message_;  // sent by wake()
   bool must_not_wait_ = false;      // whether a wake-up came before its wait, or may have been lost
   unsigned unconfirmed_waits_ = 0;  // the number of waits since short reads were tried again
-  unsigned unserved_ = 0;           // completions of this turn that are still to be served
+  unsigned unserved_completions_ = 0;  // completions of this turn that are still to be served
   // Whether the ring watches the wake-up, the epoll instance and the ring for files.
   bool is_wake_watched_ = false;
   bool is_epoll_watched_ = false;

@@ -71,11 +71,11 @@ class trial_ring {
     for (const auto& [feature, name] : indispensable_features) {
       if ((ring_.features & feature) == 0) throw too_old(name);
     }
-    const std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> known(
+    const std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> probe(
         io_uring_get_probe_ring(&ring_), &io_uring_free_probe);
-    if (known == nullptr) throw too_old("IORING_REGISTER_PROBE");
+    if (probe == nullptr) throw too_old("IORING_REGISTER_PROBE");
     const auto has = [&](io_uring_op op) {
-      return io_uring_opcode_supported(known.get(), op) != 0;
+      return io_uring_opcode_supported(probe.get(), op) != 0;
     };
     for (const auto& [operation, name] : indispensable_operations) {
       if (!has(operation)) throw too_old(name);
@@ -170,11 +170,11 @@ class trial_ring {
       if (result == -EINTR) continue;
       if (result == -ETIME) return {};
       if (result != 0) throw_system_error(-result, "io_uring_enter");
-      const completion newest{.result = cqe->res,
-                              .has_more = (cqe->flags & IORING_CQE_F_MORE) != 0};
+      const completion new_completion{.result = cqe->res,
+                                      .has_more = (cqe->flags & IORING_CQE_F_MORE) != 0};
       const bool is_last = cqe->user_data == last_user_data_;
       io_uring_cqe_seen(&ring_, cqe);
-      if (is_last) return newest;
+      if (is_last) return new_completion;
     }
   }
 
@@ -213,7 +213,8 @@ std::string read_sysctl() {
 
 uring_support probe_uring() {
   // acquire: pairs with the release below; makes the cached result visible.
-  if (const uring_support* known = cached_support.load(std::memory_order_acquire)) return *known;
+  if (const uring_support* support = cached_support.load(std::memory_order_acquire))
+    return *support;
   probe_result outcome = probe();
   if (outcome.is_final) {
     auto support = std::make_unique<const uring_support>(outcome.support);

@@ -55,10 +55,10 @@ class tree_reader {
     if (options_.max_depth == 0) leave();
   }
   void advance() {
-    const outcome_of<std::optional<raw_entry>> next = stack_.innermost().next();
-    if (!next) return leave_unreadable(next.error().value());
-    if (!*next) return leave();
-    const raw_entry& entry = **next;
+    const outcome_of<std::optional<raw_entry>> next_entry = stack_.innermost().next();
+    if (!next_entry) return leave_unreadable(next_entry.error().value());
+    if (!*next_entry) return leave();
+    const raw_entry& entry = **next_entry;
     walk_entry& target = add(stack_.path_of(entry.name), entry.type);
     target.inode = entry.inode;
     if (options_.sizes && entry.type == file_type::regular) target.size = size_of(entry.name);
@@ -131,16 +131,16 @@ class tree_reader {
 
 async_generator<walk_entry&> walk(std::string root, walk_options options, executor* pool) {
   tree_reader tree(std::move(root), options);
-  const auto read = [&tree](detail::path_arguments& arguments) {
+  const auto read_batch = [&tree](detail::path_arguments& arguments) {
     const auto batch = tree.read();
     if (!batch) arguments.path = tree.error_path();
     return batch;
   };
   for (;;) {
-    auto next = detail::path_operation("walk", pool, {}, read);
-    const std::span<walk_entry> batch = co_await std::move(next);
+    auto batch_task = detail::path_operation("walk", pool, {}, read_batch);
+    const std::span<walk_entry> batch = co_await std::move(batch_task);
     if (batch.empty()) co_return;
-    for (walk_entry& each : batch) co_yield each;
+    for (walk_entry& entry : batch) co_yield entry;
   }
 }
 

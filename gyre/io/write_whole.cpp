@@ -23,23 +23,23 @@ std::optional<::mode_t> mode_of(int folder, const std::string& name) noexcept {
 
 // Writes and closes a file, and flushes it if `flushes`. Returns an error number, or zero.
 int write_and_close(unique_fd target, std::span<const std::byte> bytes, bool flushes) noexcept {
-  write_steps writing(target.get(), bytes, 0);
-  writing.run();
-  if (const auto result = writing.outcome(); !result) return result.error().value();
+  write_steps steps(target.get(), bytes, 0);
+  steps.run();
+  if (const auto result = steps.outcome(); !result) return result.error().value();
   if (const int error = flushes ? system::sync(target.get()) : 0; error != 0) return error;
-  close_steps closing(std::move(target));
-  closing.run();
-  const auto closed = closing.outcome();
-  return closed ? 0 : closed.error().value();
+  close_steps close_calls(std::move(target));
+  close_calls.run();
+  const auto close_result = close_calls.outcome();
+  return close_result ? 0 : close_result.error().value();
 }
 
 }  // namespace
 
 file_routine<void> write_content(routine_memory&, const file_arguments& arguments) {
-  const result opened = co_await file_command::open(arguments.path.c_str(),
-                                                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (!opened) co_return failure_of(opened);
-  unique_fd target(opened.fd());
+  const result open_result = co_await file_command::open(
+      arguments.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (!open_result) co_return failure_of(open_result);
+  unique_fd target(open_result.fd());
   // A pipe has no position: a ring would write to it at any offset, and wait while it is full.
   result outcome = system::seek(target.get(), 0, SEEK_CUR);
   std::span<const std::byte> rest = arguments.bytes;
@@ -49,10 +49,10 @@ file_routine<void> write_content(routine_memory&, const file_arguments& argument
     if (outcome) rest = rest.subspan(outcome.count());
     if (outcome && outcome.count() == 0) outcome = result::failure(EIO);  // a device takes nothing
   }
-  const result closed = co_await file_command::close(target.get());
-  const int error = closed.error_number();
+  const result close_result = co_await file_command::close(target.get());
+  const int error = close_result.error_number();
   if (error != ECANCELED) static_cast<void>(target.release());
-  if (error != 0 && error != EINTR) co_return failure_of(closed);
+  if (error != 0 && error != EINTR) co_return failure_of(close_result);
   if (!outcome) co_return failure_of(outcome);
   co_return outcome_of<void>();
 }

@@ -63,9 +63,9 @@ double to_seconds(std::chrono::nanoseconds length) noexcept {
 // occur in no name, and a length precedes each value.
 std::string label_set_of(std::span<const label> sorted_labels) {
   std::string text;
-  for (const label& each : sorted_labels) {
-    text.append(each.name).append("=").append(std::to_string(each.value.size())).append(":");
-    text.append(each.value);
+  for (const label& label : sorted_labels) {
+    text.append(label.name).append("=").append(std::to_string(label.value.size())).append(":");
+    text.append(label.value);
   }
   return text;
 }
@@ -86,10 +86,10 @@ std::string_view exposition::content_type() const noexcept {
 void exposition::set_common_labels(label_view labels) {
   std::vector<std::string> names;
   std::vector<std::string> values;
-  for (const label& each : labels) {
-    if (!is_label_name(each.name)) refuse("not a name of a label:", each.name);
-    names.emplace_back(each.name);
-    values.emplace_back(each.value);
+  for (const label& label : labels) {
+    if (!is_label_name(label.name)) refuse("not a name of a label:", label.name);
+    names.emplace_back(label.name);
+    values.emplace_back(label.value);
   }
   common_names_ = std::move(names);
   common_values_ = std::move(values);
@@ -111,21 +111,21 @@ void exposition::append_counter(std::string_view name, std::string_view help,
   if (format_ == exposition_format::open_metrics && has_suffix) {
     family_name.remove_suffix(total_suffix.size());
   }
-  sample next;
-  family& counted = prepare(family_name, help, kind::counter, labels, next.label_set);
+  sample new_sample;
+  family& target = prepare(family_name, help, kind::counter, labels, new_sample.label_set);
   const bool adds_suffix = format_ == exposition_format::open_metrics;
-  append_line(next.lines, family_name, adds_suffix ? total_suffix : "", labels, {}, value);
-  counted.label_sets.insert(next.label_set);
-  counted.samples.push_back(std::move(next));
+  append_line(new_sample.lines, family_name, adds_suffix ? total_suffix : "", labels, {}, value);
+  target.label_sets.insert(new_sample.label_set);
+  target.samples.push_back(std::move(new_sample));
 }
 
 void exposition::append_gauge(std::string_view name, std::string_view help, double value,
                               label_view labels) {
-  sample next;
-  family& measured = prepare(name, help, kind::gauge, labels, next.label_set);
-  append_line(next.lines, name, "", labels, {}, text_of(value));
-  measured.label_sets.insert(next.label_set);
-  measured.samples.push_back(std::move(next));
+  sample new_sample;
+  family& target = prepare(name, help, kind::gauge, labels, new_sample.label_set);
+  append_line(new_sample.lines, name, "", labels, {}, text_of(value));
+  target.label_sets.insert(new_sample.label_set);
+  target.samples.push_back(std::move(new_sample));
 }
 void exposition::add_gauge(std::string_view name, std::string_view help, duration value,
                            label_view labels) {
@@ -135,19 +135,19 @@ void exposition::add_gauge(std::string_view name, std::string_view help, duratio
 void exposition::add_summary(std::string_view name, std::string_view help,
                              const histogram& durations, label_view labels) {
   static constexpr std::array quantiles = {0.5, 0.9, 0.99, 0.999};
-  sample next;
-  family& measured = prepare(name, help, kind::summary, labels, next.label_set);
-  histogram fixed;  // a copy, because other threads may be recording
-  fixed.merge(durations);
-  for (const double each : quantiles) {
-    const std::string quantile = text_of(each);
-    append_line(next.lines, name, "", labels, {"quantile", quantile},
-                text_of(to_seconds(fixed.quantile(each))));
+  sample new_sample;
+  family& target = prepare(name, help, kind::summary, labels, new_sample.label_set);
+  histogram copy;  // a copy, because other threads may be recording
+  copy.merge(durations);
+  for (const double share : quantiles) {
+    const std::string quantile = text_of(share);
+    append_line(new_sample.lines, name, "", labels, {"quantile", quantile},
+                text_of(to_seconds(copy.quantile(share))));
   }
-  append_line(next.lines, name, "_sum", labels, {}, text_of(to_seconds(fixed.sum())));
-  append_line(next.lines, name, "_count", labels, {}, std::to_string(fixed.count()));
-  measured.label_sets.insert(next.label_set);
-  measured.samples.push_back(std::move(next));
+  append_line(new_sample.lines, name, "_sum", labels, {}, text_of(to_seconds(copy.sum())));
+  append_line(new_sample.lines, name, "_count", labels, {}, std::to_string(copy.count()));
+  target.label_sets.insert(new_sample.label_set);
+  target.samples.push_back(std::move(new_sample));
 }
 
 void exposition::add_histogram(std::string_view name, std::string_view help,
@@ -156,20 +156,20 @@ void exposition::add_histogram(std::string_view name, std::string_view help,
   if (std::ranges::adjacent_find(limits, std::ranges::greater_equal()) != limits.end()) {
     refuse("the limits do not rise of the histogram", name);
   }
-  histogram fixed;  // a copy, because other threads may be recording
-  fixed.merge(durations);
+  histogram copy;  // a copy, because other threads may be recording
+  copy.merge(durations);
   std::vector<double> seconds;
   std::vector<std::uint64_t> counts;
-  std::uint64_t below = 0;
-  for (const duration& each : limits) {
-    seconds.push_back(to_seconds(each));
-    const std::uint64_t count = fixed.count_within(each);
-    counts.push_back(count - below);
-    below = count;
+  std::uint64_t count_below = 0;
+  for (const duration& limit : limits) {
+    seconds.push_back(to_seconds(limit));
+    const std::uint64_t count = copy.count_within(limit);
+    counts.push_back(count - count_below);
+    count_below = count;
   }
-  counts.push_back(fixed.count() - below);
+  counts.push_back(copy.count() - count_below);
   add_bucket_histogram(
-      name, help, {.limits = seconds, .counts = counts, .sum = to_seconds(fixed.sum())}, labels);
+      name, help, {.limits = seconds, .counts = counts, .sum = to_seconds(copy.sum())}, labels);
 }
 
 void exposition::add_bucket_histogram(std::string_view name, std::string_view help,
@@ -181,21 +181,21 @@ void exposition::add_bucket_histogram(std::string_view name, std::string_view he
       values.limits.end()) {
     refuse("the limits do not rise of the histogram", name);
   }
-  sample next;
-  family& measured = prepare(name, help, kind::histogram, labels, next.label_set);
+  sample new_sample;
+  family& target = prepare(name, help, kind::histogram, labels, new_sample.label_set);
   std::uint64_t cumulative_count = 0;
   for (std::size_t i = 0; i < values.limits.size(); ++i) {
     cumulative_count += values.counts[i];
-    append_line(next.lines, name, "_bucket", labels, {"le", limit_text(values.limits[i])},
+    append_line(new_sample.lines, name, "_bucket", labels, {"le", limit_text(values.limits[i])},
                 std::to_string(cumulative_count));
   }
   cumulative_count += values.counts.back();
   const std::string count = std::to_string(cumulative_count);
-  append_line(next.lines, name, "_bucket", labels, {"le", "+Inf"}, count);
-  append_line(next.lines, name, "_sum", labels, {}, text_of(values.sum));
-  append_line(next.lines, name, "_count", labels, {}, count);
-  measured.label_sets.insert(next.label_set);
-  measured.samples.push_back(std::move(next));
+  append_line(new_sample.lines, name, "_bucket", labels, {"le", "+Inf"}, count);
+  append_line(new_sample.lines, name, "_sum", labels, {}, text_of(values.sum));
+  append_line(new_sample.lines, name, "_count", labels, {}, count);
+  target.label_sets.insert(new_sample.label_set);
+  target.samples.push_back(std::move(new_sample));
 }
 
 std::size_t exposition::merge(const exposition& other) {
@@ -203,17 +203,17 @@ std::size_t exposition::merge(const exposition& other) {
     throw std::invalid_argument("gyre::metrics::exposition: merged with another format");
   }
   std::size_t dropped_count = 0;
-  for (const family& each : other.families_) {
-    family* own = nullptr;
+  for (const family& source : other.families_) {
+    family* own_family = nullptr;
     try {
-      own = &find_or_add(each.name, each.help, each.type);
+      own_family = &find_or_add(source.name, source.help, source.type);
     } catch (const std::invalid_argument&) {
-      dropped_count += each.samples.size();
+      dropped_count += source.samples.size();
       continue;
     }
-    for (const sample& added : each.samples) {
-      if (own->label_sets.insert(added.label_set).second) {
-        own->samples.push_back(added);
+    for (const sample& new_sample : source.samples) {
+      if (own_family->label_sets.insert(new_sample.label_set).second) {
+        own_family->samples.push_back(new_sample);
       } else {
         ++dropped_count;
       }
@@ -224,9 +224,9 @@ std::size_t exposition::merge(const exposition& other) {
 
 std::string exposition::text() const {
   std::string output;
-  for (const family& each : families_) {
-    append_metadata(output, each, format_);
-    for (const sample& next : each.samples) output += next.lines;
+  for (const family& family : families_) {
+    append_metadata(output, family, format_);
+    for (const sample& own_sample : family.samples) output += own_sample.lines;
   }
   if (format_ == exposition_format::open_metrics) output += "# EOF\n";
   return output;
@@ -239,28 +239,28 @@ exposition::family& exposition::prepare(std::string_view name, std::string_view 
   for (std::size_t i = 0; i < common_names_.size(); ++i) {
     sorted_labels.push_back({common_names_[i], common_values_[i]});
   }
-  for (const label& each : labels) {
-    if (!is_label_name(each.name)) refuse("a label has no valid name in the metric", name);
-    sorted_labels.push_back(each);
+  for (const label& label : labels) {
+    if (!is_label_name(label.name)) refuse("a label has no valid name in the metric", name);
+    sorted_labels.push_back(label);
   }
   std::ranges::sort(sorted_labels, {}, &label::name);
   if (std::ranges::adjacent_find(sorted_labels, {}, &label::name) != sorted_labels.end()) {
     refuse("a label is named twice in the metric", name);
   }
   label_set = label_set_of(sorted_labels);
-  family& found = find_or_add(name, help, type);
-  if (found.label_sets.contains(label_set)) {
+  family& target = find_or_add(name, help, type);
+  if (target.label_sets.contains(label_set)) {
     refuse("a sample with these labels was added before to the metric", name);
   }
-  return found;
+  return target;
 }
 
 exposition::family& exposition::find_or_add(std::string_view name, std::string_view help,
                                             kind type) {
   if (const auto match = indices_.find(name); match != indices_.end()) {
-    family& found = families_[match->second];
-    if (found.type != type) refuse("samples of different types have the name", name);
-    return found;
+    family& result = families_[match->second];
+    if (result.type != type) refuse("samples of different types have the name", name);
+    return result;
   }
   std::vector<std::string> names = {std::string(name)};
   const bool has_parts = type == kind::summary || type == kind::histogram;
@@ -270,17 +270,18 @@ exposition::family& exposition::find_or_add(std::string_view name, std::string_v
   if (format_ == exposition_format::open_metrics && type == kind::counter) {
     names.push_back(names.front() + std::string(total_suffix));
   }
-  for (const std::string& each : names) {
-    if (sample_names_.contains(each)) refuse("another metric has a sample of the name", name);
+  for (const std::string& sample_name : names) {
+    if (sample_names_.contains(sample_name))
+      refuse("another metric has a sample of the name", name);
   }
   const std::size_t index = families_.size();
-  family& added = families_.emplace_back();
-  added.name = name;
-  added.help = help;
-  added.type = type;
+  family& new_family = families_.emplace_back();
+  new_family.name = name;
+  new_family.help = help;
+  new_family.type = type;
   indices_.emplace(name, index);
-  for (std::string& each : names) sample_names_.insert(std::move(each));
-  return added;
+  for (std::string& sample_name : names) sample_names_.insert(std::move(sample_name));
+  return new_family;
 }
 
 void exposition::append_metadata(std::string& output, const family& source,
@@ -308,7 +309,7 @@ void exposition::append_line(std::string& output, std::string_view name, std::st
   for (std::size_t i = 0; i < common_names_.size(); ++i) {
     append_label(common_names_[i], common_values_[i]);
   }
-  for (const label& each : labels) append_label(each.name, each.value);
+  for (const label& label : labels) append_label(label.name, label.value);
   if (!added_label.name.empty()) append_label(added_label.name, added_label.value);
   if (separator == ',') output += '}';
   output.append(" ").append(value) += '\n';

@@ -71,9 +71,9 @@ class family final : public detail::instrument {
 
   void write(exposition& output) const override {
     const std::shared_lock lock(mutex_);
-    for (const auto& [values, each] : series_) write_series(output, values, *each);
-    if (other_) {
-      write_series(output, std::vector<std::string>(labels_.size(), "other"), *other_);
+    for (const auto& [values, instrument] : series_) write_series(output, values, *instrument);
+    if (overflow_) {
+      write_series(output, std::vector<std::string>(labels_.size(), "other"), *overflow_);
     }
   }
   [[nodiscard]] bool has_labels(std::span<const std::string> names) const noexcept override {
@@ -87,22 +87,22 @@ class family final : public detail::instrument {
     bool operator()(const Left& left, const Right& right) const noexcept {
       return std::lexicographical_compare(
           left.begin(), left.end(), right.begin(), right.end(),
-          [](std::string_view one, std::string_view two) { return one < two; });
+          [](std::string_view first, std::string_view two) { return first < two; });
     }
   };
 
   Instrument& add_series(std::span<const std::string_view> values) {
     const std::lock_guard lock(mutex_);
-    if (const auto known = series_.find(values); known != series_.end()) return *known->second;
+    if (const auto match = series_.find(values); match != series_.end()) return *match->second;
     const bool is_other =
         std::ranges::all_of(values, [](std::string_view value) { return value == "other"; });
     if (is_other || series_.size() >= options_.max_series) {
       if (!is_other) refusals_.add();
-      if (!other_) other_ = prototype_();
-      return *other_;
+      if (!overflow_) overflow_ = prototype_();
+      return *overflow_;
     }
-    std::vector<std::string> owned(values.begin(), values.end());
-    return *series_.emplace(std::move(owned), prototype_()).first->second;
+    std::vector<std::string> own_values(values.begin(), values.end());
+    return *series_.emplace(std::move(own_values), prototype_()).first->second;
   }
   void write_series(exposition& output, const std::vector<std::string>& values,
                     const Instrument& series) const {
@@ -117,7 +117,7 @@ class family final : public detail::instrument {
   counter& refusals_;
   mutable std::shared_mutex mutex_;  // guards the members below
   std::map<std::vector<std::string>, std::unique_ptr<Instrument>, less_values> series_;
-  std::unique_ptr<Instrument> other_;  // shared by the combinations above max_series
+  std::unique_ptr<Instrument> overflow_;  // shared by the combinations above max_series
 };
 
 }  // namespace gyre::metrics

@@ -76,8 +76,8 @@ family<duration_histogram>& registry::make_duration_histograms(std::string_view 
   static_cast<void>(duration_histogram(limits));  // refuses wrong limits now
   return find_or_make_family<duration_histogram>(
       *core_, name, help, labels, options,
-      [owned = std::vector<duration>(limits.begin(), limits.end())] {
-        return std::make_unique<duration_histogram>(owned);
+      [own_limits = std::vector<duration>(limits.begin(), limits.end())] {
+        return std::make_unique<duration_histogram>(own_limits);
       });
 }
 
@@ -88,8 +88,8 @@ family<size_histogram>& registry::make_size_histograms(std::string_view name, st
   static_cast<void>(size_histogram(limits));  // refuses wrong limits now
   return find_or_make_family<size_histogram>(
       *core_, name, help, labels, options,
-      [owned = std::vector<std::uint64_t>(limits.begin(), limits.end())] {
-        return std::make_unique<size_histogram>(owned);
+      [own_limits = std::vector<std::uint64_t>(limits.begin(), limits.end())] {
+        return std::make_unique<size_histogram>(own_limits);
       });
 }
 

@@ -37,10 +37,10 @@ std::expected<std::uint32_t, std::error_code> parse_scope(std::string_view text)
 }
 
 parsed parse_v4(std::string_view text) {
-  std::array<char, INET_ADDRSTRLEN> terminated;
+  std::array<char, INET_ADDRSTRLEN> text_with_zero;
   ip_address::v4_bytes bytes;
-  if (!copy_terminated(text, terminated) ||
-      ::inet_pton(AF_INET, terminated.data(), bytes.data()) != 1) {
+  if (!copy_terminated(text, text_with_zero) ||
+      ::inet_pton(AF_INET, text_with_zero.data(), bytes.data()) != 1) {
     return failure(std::errc::invalid_argument);
   }
   return ip_address(bytes);
@@ -48,10 +48,10 @@ parsed parse_v4(std::string_view text) {
 
 parsed parse_v6(std::string_view text) {
   const std::size_t percent = text.find('%');
-  std::array<char, INET6_ADDRSTRLEN> terminated;
+  std::array<char, INET6_ADDRSTRLEN> text_with_zero;
   ip_address::v6_bytes bytes;
-  if (!copy_terminated(text.substr(0, percent), terminated) ||
-      ::inet_pton(AF_INET6, terminated.data(), bytes.data()) != 1) {
+  if (!copy_terminated(text.substr(0, percent), text_with_zero) ||
+      ::inet_pton(AF_INET6, text_with_zero.data(), bytes.data()) != 1) {
     return failure(std::errc::invalid_argument);
   }
   if (percent == std::string_view::npos) return ip_address(bytes);
@@ -63,11 +63,11 @@ parsed parse_v6(std::string_view text) {
 }  // namespace
 
 ip_address::ip_address(std::string_view text) {
-  const parsed read = parse(text);
-  if (!read) {
-    throw std::system_error(read.error(), "gyre::net::ip_address '" + std::string(text) + "'");
+  const parsed result = parse(text);
+  if (!result) {
+    throw std::system_error(result.error(), "gyre::net::ip_address '" + std::string(text) + "'");
   }
-  *this = *read;
+  *this = *result;
 }
 
 parsed ip_address::parse(std::string_view text) {
@@ -91,9 +91,9 @@ bool ends_in_number(std::string_view host) noexcept {
   std::string_view last = host.substr(host.rfind('.') + 1);
   if (last.starts_with("0x") || last.starts_with("0X")) {
     last.remove_prefix(2);
-    return std::ranges::all_of(last, [](char each) {
-      return gyre::detail::is_digit(each) || (each >= 'a' && each <= 'f') ||
-             (each >= 'A' && each <= 'F');
+    return std::ranges::all_of(last, [](char character) {
+      return gyre::detail::is_digit(character) || (character >= 'a' && character <= 'f') ||
+             (character >= 'A' && character <= 'F');
     });
   }
   return !last.empty() && std::ranges::all_of(last, gyre::detail::is_digit);

@@ -115,7 +115,7 @@ class ip_address {
   }
 
   friend constexpr auto operator<=>(const ip_address&, const ip_address&) noexcept = default;
-  friend std::ostream& operator<<(std::ostream& out, const ip_address& address);
+  friend std::ostream& operator<<(std::ostream& output, const ip_address& address);
 
  private:
   constexpr ip_address without_scope() const noexcept {

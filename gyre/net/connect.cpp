@@ -24,8 +24,8 @@ task<tcp_stream> connect(event_loop& loop, endpoint server, connect_options opti
 
 task<tcp_stream> connect(endpoint server, connect_options options) {
   const task_context& context = co_await gyre::detail::this_context();
-  task<tcp_stream> connecting = connect(detail::loop_of(context), server, std::move(options));
-  co_return co_await std::move(connecting);
+  task<tcp_stream> connect_task = connect(detail::loop_of(context), server, std::move(options));
+  co_return co_await std::move(connect_task);
 }
 
 namespace {
@@ -45,7 +45,7 @@ struct awaited_race {
                inplace_stop_source* lookups = nullptr)
       : race(loop, {.connecting = options.each, .delay = options.attempt_delay}, [this, lookups] {
           if (lookups != nullptr) lookups->request_stop();
-          over.set();
+          end_event.set();
         }) {
     check_delays(options);
   }
@@ -60,7 +60,7 @@ struct awaited_race {
     throw std::system_error(outcome.error(), message);
   }
 
-  manual_reset_event over;
+  manual_reset_event end_event;
   detail::connection_race race;
 };
 
@@ -68,8 +68,8 @@ enum class candidates { of_first_family, all };
 
 task<> add_candidates(detail::connection_race& race, detail::resolve_awaiter lookup,
                       candidates extent) {
-  auto looking = as_expected(std::move(lookup));
-  const resolve_result addresses = co_await std::move(looking);
+  auto lookup_task = as_expected(std::move(lookup));
+  const resolve_result addresses = co_await std::move(lookup_task);
   if (addresses) race.add(*addresses);
   if (extent == candidates::all)
     race.end_of_candidates(addresses ? std::error_code() : addresses.error());
@@ -84,7 +84,7 @@ task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, rac
   awaited_race attempts(loop, options);
   attempts.race.add(candidates);
   attempts.race.end_of_candidates();
-  co_await attempts.over.wait();
+  co_await attempts.end_event.wait();
   co_return attempts.result();
 }
 
@@ -103,7 +103,7 @@ task<tcp_stream> connect(resolver& names, std::string host, service port, race_o
   auto lookups =
       as_expected(stop_when(when_all(std::move(all), std::move(first)), race_ended.get_token()));
   static_cast<void>(co_await std::move(lookups));  // the race has the errors of the lookups
-  co_await attempts.over.wait();
+  co_await attempts.end_event.wait();
   if (attempts.race.has_candidates()) co_return attempts.result();
   throw std::system_error(attempts.race.take_result().error(), "resolve " + host);
 }
@@ -127,13 +127,14 @@ task<tcp_stream> connect_known(event_loop& loop, std::vector<endpoint> endpoints
 
 task<tcp_stream> connect(resolver& names, host_port server, race_options options) {
   if (server.is_name()) {
-    task<tcp_stream> by_name = connect(names, server.host(), server.port(), std::move(options));
-    co_return co_await std::move(by_name);
+    task<tcp_stream> connect_task =
+        connect(names, server.host(), server.port(), std::move(options));
+    co_return co_await std::move(connect_task);
   }
   const task_context& context = co_await gyre::detail::this_context();
-  task<tcp_stream> direct =
+  task<tcp_stream> connect_task =
       connect_known(detail::loop_of(context), server.known_endpoints(), std::move(options));
-  co_return co_await std::move(direct);
+  co_return co_await std::move(connect_task);
 }
 
 task<tcp_stream> connect(host_port server, race_options options) {
@@ -141,24 +142,24 @@ task<tcp_stream> connect(host_port server, race_options options) {
   event_loop& loop = detail::loop_of(context);
   std::vector<endpoint> endpoints = server.known_endpoints();
   if (!endpoints.empty()) {
-    task<tcp_stream> direct = connect_known(loop, std::move(endpoints), std::move(options));
-    co_return co_await std::move(direct);
+    task<tcp_stream> connect_task = connect_known(loop, std::move(endpoints), std::move(options));
+    co_return co_await std::move(connect_task);
   }
   resolver names(loop);
-  task<tcp_stream> by_name = connect(names, server.host(), server.port(), std::move(options));
-  co_return co_await std::move(by_name);
+  task<tcp_stream> connect_task = connect(names, server.host(), server.port(), std::move(options));
+  co_return co_await std::move(connect_task);
 }
 
 namespace detail {
 
 task<tcp_stream> connect_text(std::string server, race_options options) {
-  task<tcp_stream> connecting = connect(host_port(server), std::move(options));
-  co_return co_await std::move(connecting);
+  task<tcp_stream> connect_task = connect(host_port(server), std::move(options));
+  co_return co_await std::move(connect_task);
 }
 
 task<tcp_stream> connect_text(resolver& names, std::string server, race_options options) {
-  task<tcp_stream> connecting = connect(names, host_port(server), std::move(options));
-  co_return co_await std::move(connecting);
+  task<tcp_stream> connect_task = connect(names, host_port(server), std::move(options));
+  co_return co_await std::move(connect_task);
 }
 
 }  // namespace detail

@@ -154,14 +154,14 @@ class pool_core {
     semaphore_permit permit;
     if (self->permits_.try_acquire()) {
       permit = semaphore_permit(self->permits_, 1);
-      std::optional<entry> idle = self->take_idle(use);
-      if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
+      std::optional<entry> idle_entry = self->take_idle(use);
+      if (idle_entry) co_return lease(self, std::move(permit), std::move(*idle_entry), true);
     }
-    auto waiting = as_result(
-        stop_when(wait_and_connect(self, std::move(permit), use), self->closing_.get_token()));
-    auto acquired = co_await std::move(waiting);
-    if (acquired) co_return std::move(*acquired);
-    std::exception_ptr error = std::move(acquired).error();
+    auto wait = as_result(
+        stop_when(wait_and_connect(self, std::move(permit), use), self->close_source_.get_token()));
+    auto admission = co_await std::move(wait);
+    if (admission) co_return std::move(*admission);
+    std::exception_ptr error = std::move(admission).error();
     if (self->is_closed_)
       error = error_of_closed(std::move(error), self->connector_.describe(name));
     co_await gyre::detail::fail_with(error);
@@ -172,7 +172,8 @@ class pool_core {
   void give_back(entry idle_entry, duration idle_limit) noexcept {
     const steady_time now = loop().now();
     // Connections for waiting callers are kept in addition to max_idle.
-    const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
+    const bool has_room = idle_entries_.size() < waiter_count_ ||
+                          idle_entries_.size() - waiter_count_ < options_.max_idle;
     const bool is_kept =
         !is_closed_ && has_room && now < idle_entry.end_of_life && idle_limit > duration::zero();
     if (!is_kept) return discard(std::move(idle_entry));
@@ -180,15 +181,15 @@ class pool_core {
         std::min(gyre::detail::later(now, std::min(idle_limit, options_.idle_timeout)),
                  idle_entry.end_of_life);
     try {
-      idle_.push_back(std::move(idle_entry));
+      idle_entries_.push_back(std::move(idle_entry));
     } catch (const std::bad_alloc&) {
       return discard(std::move(idle_entry));
     }
     if constexpr (waits_for_input<Connection>) {
-      idle_.back().watch_time = gyre::detail::later(now, watch_delay);
-      if (!watch_timer_.active()) watch_timer_.start_at(idle_.back().watch_time);
+      idle_entries_.back().watch_time = gyre::detail::later(now, watch_delay);
+      if (!watch_timer_.active()) watch_timer_.start_at(idle_entries_.back().watch_time);
     }
-    const steady_time expiry = idle_.back().expiry;
+    const steady_time expiry = idle_entries_.back().expiry;
     if (!expiry_timer_.active() || expiry < expiry_timer_.deadline()) {
       expiry_timer_.start_at(expiry);
     }
@@ -203,9 +204,9 @@ class pool_core {
     if (std::exchange(is_closed_, true)) return;
     expiry_timer_.cancel();
     watch_timer_.cancel();
-    metrics_.discarded += idle_.size();
-    idle_.clear();
-    closing_.request_stop();
+    metrics_.discarded += idle_entries_.size();
+    idle_entries_.clear();
+    close_source_.request_stop();
   }
   static task<> stop(shared self) {
     const task_context& context = co_await gyre::detail::this_context();
@@ -218,8 +219,8 @@ class pool_core {
   connection_pool_metrics metrics() const noexcept {
     connection_pool_metrics now = metrics_;
     now.open = static_cast<std::size_t>(now.created - now.discarded);
-    now.idle = idle_.size();
-    now.waiting = waiting_;
+    now.idle = idle_entries_.size();
+    now.waiting = waiter_count_;
     return now;
   }
 
@@ -232,14 +233,14 @@ class pool_core {
   class waiter {
    public:
     explicit waiter(pool_core& pool) : pool_(pool) {
-      if (pool.waiting_ >= pool.options_.max_waiting) {
+      if (pool.waiter_count_ >= pool.options_.max_waiting) {
         pool.connector_.fail(io::errc::waiting_limit, name);
       }
-      ++pool.waiting_;
+      ++pool.waiter_count_;
     }
     waiter& operator=(waiter&&) = delete;
     ~waiter() {
-      --pool_.waiting_;
+      --pool_.waiter_count_;
       // The caller may have been stopped: then a connection was kept for this caller only.
       if (pool_.has_surplus()) pool_.discard_oldest();
     }
@@ -253,13 +254,13 @@ class pool_core {
   static task<lease> wait_and_connect(shared self, semaphore_permit caller_permit, idle_use use) {
     semaphore_permit permit = std::move(caller_permit);
     if (permit.count() == 0) {
-      const waiter counted(*self);
+      const waiter own_wait(*self);
       permit = co_await self->permits_.permit();
-      std::optional<entry> idle = self->take_idle(use);
-      if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
+      std::optional<entry> idle_entry = self->take_idle(use);
+      if (idle_entry) co_return lease(self, std::move(permit), std::move(*idle_entry), true);
     }
-    auto connecting = as_result(self->connector_.connect(self->options_.connect_timeout));
-    auto connection = co_await std::move(connecting);
+    auto connect_task = as_result(self->connector_.connect(self->options_.connect_timeout));
+    auto connection = co_await std::move(connect_task);
     if (!connection) {
       ++self->metrics_.failed;
       std::rethrow_exception(connection.error());
@@ -274,13 +275,13 @@ class pool_core {
   // refused, closes the oldest idle connection instead, to make room for a new one.
   std::optional<entry> take_idle(idle_use use) noexcept {
     if (use == idle_use::refused) {
-      if (!idle_.empty()) discard_oldest();
+      if (!idle_entries_.empty()) discard_oldest();
       return std::nullopt;
     }
     const steady_time now = loop().now();
-    while (!idle_.empty()) {
-      entry last = std::move(idle_.back());
-      idle_.pop_back();
+    while (!idle_entries_.empty()) {
+      entry last = std::move(idle_entries_.back());
+      idle_entries_.pop_back();
       last.watch.reset();
       if (now < last.expiry && is_reusable(*last.connection)) {
         ++metrics_.reused;
@@ -291,34 +292,37 @@ class pool_core {
     return std::nullopt;
   }
   bool has_surplus() const noexcept {
-    return idle_.size() > waiting_ && idle_.size() - waiting_ > options_.max_idle;
+    return idle_entries_.size() > waiter_count_ &&
+           idle_entries_.size() - waiter_count_ > options_.max_idle;
   }
   void discard_oldest() noexcept {
-    entry oldest = std::move(idle_.front());
-    idle_.erase(idle_.begin());
-    discard(std::move(oldest));
+    entry oldest_entry = std::move(idle_entries_.front());
+    idle_entries_.erase(idle_entries_.begin());
+    discard(std::move(oldest_entry));
   }
   void close_expired() {
     const steady_time now = loop().now();
-    metrics_.discarded += std::erase_if(idle_, [now](entry& each) { return each.expiry <= now; });
-    if (!idle_.empty()) {
-      expiry_timer_.start_at(std::ranges::min_element(idle_, {}, &entry::expiry)->expiry);
+    metrics_.discarded +=
+        std::erase_if(idle_entries_, [now](entry& entry) { return entry.expiry <= now; });
+    if (!idle_entries_.empty()) {
+      expiry_timer_.start_at(std::ranges::min_element(idle_entries_, {}, &entry::expiry)->expiry);
     }
   }
 
   // Watches the connections that are idle for long enough.
   void watch_idle() {
     const steady_time now = loop().now();
-    steady_time next = steady_time::max();
-    for (std::size_t i = 0; i < idle_.size();) {
-      entry& each = idle_[i];
-      const std::size_t count = idle_.size();
-      if (each.watch == nullptr && each.watch_time > now) next = std::min(next, each.watch_time);
-      if (each.watch == nullptr && each.watch_time <= now) begin_watch(each);
-      if (idle_.size() == count)
+    steady_time next_expiry = steady_time::max();
+    for (std::size_t i = 0; i < idle_entries_.size();) {
+      entry& entry = idle_entries_[i];
+      const std::size_t count = idle_entries_.size();
+      if (entry.watch == nullptr && entry.watch_time > now)
+        next_expiry = std::min(next_expiry, entry.watch_time);
+      if (entry.watch == nullptr && entry.watch_time <= now) begin_watch(entry);
+      if (idle_entries_.size() == count)
         ++i;  // otherwise the watch has ended at once, and removed its entry
     }
-    if (next != steady_time::max()) watch_timer_.start_at(next);
+    if (next_expiry != steady_time::max()) watch_timer_.start_at(next_expiry);
   }
   void begin_watch(entry& idle_entry) {
     if constexpr (waits_for_input<Connection>) {
@@ -327,34 +331,34 @@ class pool_core {
     }
   }
   void discard_idle(std::size_t index) noexcept {
-    entry dropped_entry = std::move(idle_[index]);
-    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(index));
+    entry dropped_entry = std::move(idle_entries_[index]);
+    idle_entries_.erase(idle_entries_.begin() + static_cast<std::ptrdiff_t>(index));
     discard(std::move(dropped_entry));
   }
   // Called when an idle connection can be read, or waiting for it has failed: the server has closed
   // it, or has sent something, which may be a message of the transport.
   void on_idle_input(const idle_watch& ended_watch) noexcept {
-    const auto found =
-        std::ranges::find(idle_, &ended_watch, [](const entry& each) { return each.watch.get(); });
-    if (found == idle_.end()) return;
-    found->watch.reset();
-    if (!is_reusable(*found->connection)) {
-      return discard_idle(static_cast<std::size_t>(found - idle_.begin()));
+    const auto match = std::ranges::find(idle_entries_, &ended_watch,
+                                         [](const entry& entry) { return entry.watch.get(); });
+    if (match == idle_entries_.end()) return;
+    match->watch.reset();
+    if (!is_reusable(*match->connection)) {
+      return discard_idle(static_cast<std::size_t>(match - idle_entries_.begin()));
     }
     // Not at once, so that a connection which is always readable cannot occupy the loop.
-    found->watch_time = gyre::detail::later(loop().now(), watch_delay);
-    if (!watch_timer_.active()) watch_timer_.start_at(found->watch_time);
+    match->watch_time = gyre::detail::later(loop().now(), watch_delay);
+    if (!watch_timer_.active()) watch_timer_.start_at(match->watch_time);
   }
 
   const connection_pool_options options_;
   semaphore permits_;  // held for connections that are taken or being made
   connector<Connection> connector_;
-  std::vector<entry> idle_;  // the connection given back last is at the end
+  std::vector<entry> idle_entries_;  // the connection given back last is at the end
   timer expiry_timer_;
   timer watch_timer_;
-  inplace_stop_source closing_;
+  inplace_stop_source close_source_;
   bool is_closed_ = false;
-  std::size_t waiting_ = 0;
+  std::size_t waiter_count_ = 0;
   connection_pool_metrics metrics_;
 };
 
@@ -395,12 +399,12 @@ class [[nodiscard]] pooled_connection {
         was_reused_(other.was_reused_),
         was_used_(other.was_used_) {}
   pooled_connection& operator=(pooled_connection&& other) noexcept {
-    pooled_connection taken(std::move(other));
-    std::swap(pool_, taken.pool_);
-    std::swap(permit_, taken.permit_);
-    std::swap(entry_, taken.entry_);
-    std::swap(was_reused_, taken.was_reused_);
-    std::swap(was_used_, taken.was_used_);
+    pooled_connection source(std::move(other));
+    std::swap(pool_, source.pool_);
+    std::swap(permit_, source.permit_);
+    std::swap(entry_, source.entry_);
+    std::swap(was_reused_, source.was_reused_);
+    std::swap(was_used_, source.was_used_);
     return *this;
   }
   ~pooled_connection() {
@@ -435,10 +439,10 @@ class [[nodiscard]] pooled_connection {
   }
   /// Takes the connection out of the pool, which may open another one in its place.
   [[nodiscard]] std::unique_ptr<Connection> detach() noexcept {
-    std::unique_ptr<Connection> detached = std::move(entry_.connection);
-    if (detached != nullptr) pool_->discard({});
+    std::unique_ptr<Connection> connection = std::move(entry_.connection);
+    if (connection != nullptr) pool_->discard({});
     permit_.release();
-    return detached;
+    return connection;
   }
 
  private:

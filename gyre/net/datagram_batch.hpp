@@ -62,7 +62,7 @@ class datagram_batch {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
   /// Returns the number of datagrams that have been sent, counted from the first.
-  [[nodiscard]] std::size_t sent() const noexcept { return sent_; }
+  [[nodiscard]] std::size_t sent() const noexcept { return sent_count_; }
   /// Returns a datagram, which is valid until the batch is filled again or cleared.
   [[nodiscard]] datagram operator[](std::size_t index) const noexcept;
 
@@ -96,7 +96,7 @@ class datagram_batch {
   /// Otherwise does what add() does.
   [[nodiscard]] bool add_reference(std::span<const std::byte> bytes,
                                    const endpoint& peer = {}) noexcept;
-  void clear() noexcept { size_ = sent_ = 0; }
+  void clear() noexcept { size_ = sent_count_ = 0; }
 
  private:
   friend detail::send_batch_operation;
@@ -105,13 +105,15 @@ class datagram_batch {
 
   std::span<mmsghdr> prepare_to_receive() noexcept;
   void received(std::size_t count) noexcept;
-  std::span<mmsghdr> rest_to_send() noexcept { return {headers_.get() + sent_, size_ - sent_}; }
+  std::span<mmsghdr> rest_to_send() noexcept {
+    return {headers_.get() + sent_count_, size_ - sent_count_};
+  }
   std::byte* bytes_of(std::size_t index) const noexcept;
 
   std::size_t capacity_;
   std::size_t largest_;
   std::size_t size_ = 0;
-  std::size_t sent_ = 0;
+  std::size_t sent_count_ = 0;
   std::unique_ptr<detail::datagram_slot[]> slots_;
   std::unique_ptr<mmsghdr[]> headers_;
   std::unique_ptr<std::byte[]> memory_;

@@ -42,17 +42,17 @@ void datagram_socket::connect(const endpoint& peer) {
 
 void datagram_socket::disconnect() {
   const int fd = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
-  sockaddr none{};
-  none.sa_family = AF_UNSPEC;
-  connect_socket(fd, &none, sizeof none);
+  sockaddr no_address{};
+  no_address.sa_family = AF_UNSPEC;
+  connect_socket(fd, &no_address, sizeof no_address);
 }
 
 unix_datagram::unix_datagram(event_loop& loop, const endpoint& local)
     : datagram_socket(loop, bound_to(local)) {}
 
 std::pair<unix_datagram, unix_datagram> datagram_pair(event_loop& loop) {
-  auto [one, other] = socket_pair(socket_type::datagram);
-  return {unix_datagram(loop, std::move(one)), unix_datagram(loop, std::move(other))};
+  auto [first, other] = socket_pair(socket_type::datagram);
+  return {unix_datagram(loop, std::move(first)), unix_datagram(loop, std::move(other))};
 }
 
 }  // namespace gyre::net

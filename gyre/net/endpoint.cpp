@@ -74,10 +74,10 @@ endpoint endpoint::unix_path(std::string_view path) {
 endpoint endpoint::unix_abstract(std::string_view name) { return {true, name}; }
 
 endpoint endpoint::unix_unnamed() noexcept {
-  endpoint unnamed;
-  unnamed.storage_.local.sun_family = AF_UNIX;
-  unnamed.size_ = name_offset;
-  return unnamed;
+  endpoint result;
+  result.storage_.local.sun_family = AF_UNIX;
+  result.size_ = name_offset;
+  return result;
 }
 
 // Checks for IPv6 only once, because the result cannot change: only booting with ipv6.disable=1
@@ -91,24 +91,24 @@ endpoint endpoint::any(std::uint16_t port) noexcept {
 }
 
 endpoint endpoint::read(std::string_view text) {
-  auto parsed = parse(text);
-  if (parsed) return *parsed;
-  throw std::system_error(parsed.error(),
+  auto result = parse(text);
+  if (result) return *result;
+  throw std::system_error(result.error(),
                           "gyre::net::endpoint " + detail::describe_expected_forms(text, false));
 }
 
 std::expected<endpoint, std::error_code> endpoint::parse(std::string_view text) {
   if (text.starts_with(unix_prefix)) return parse_unix(text.substr(unix_prefix.size()));
-  const auto split = detail::split_host_text(text);
-  if (!split) return std::unexpected(split.error());
-  if (split->is_any()) return any(split->port);
-  if (split->is_localhost()) return endpoint(ip_address::loopback_v4(), split->port);
-  const auto address = ip_address::parse(split->host);
+  const auto parts = detail::split_host_text(text);
+  if (!parts) return std::unexpected(parts.error());
+  if (parts->is_any()) return any(parts->port);
+  if (parts->is_localhost()) return endpoint(ip_address::loopback_v4(), parts->port);
+  const auto address = ip_address::parse(parts->host);
   if (!address) {
-    return std::unexpected(ends_in_number(split->host) ? resolve_errc::numeric_host
+    return std::unexpected(ends_in_number(parts->host) ? resolve_errc::numeric_host
                                                        : address.error());
   }
-  return endpoint(*address, split->port);
+  return endpoint(*address, parts->port);
 }
 
 std::string endpoint::to_string() const {

@@ -147,7 +147,7 @@ class endpoint {
   friend bool operator==(const endpoint& left, const endpoint& right) noexcept {
     return (left <=> right) == 0;
   }
-  friend std::ostream& operator<<(std::ostream& out, const endpoint& printed);
+  friend std::ostream& operator<<(std::ostream& output, const endpoint& address);
 
  private:
   // The address of an IP endpoint, and after it its source.

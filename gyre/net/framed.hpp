@@ -93,41 +93,41 @@ class framed {
   /// `input_options`: for the buffer of received bytes; its max_size is the largest frame that is
   /// accepted, delimiter or length included. By default the framing's own maximum is the limit.
   framed(Stream stream, Framing format, io::buffer_options input_options = {})
-      : stream_(std::move(stream)), framing_(std::move(format)), received_(input_options) {}
+      : stream_(std::move(stream)), framing_(std::move(format)), input_(input_options) {}
 
   /// Awaited, gives the payload of the next message, valid until the next call, or nothing when the
   /// stream ends after a complete message.
   template <payload_view Payload = payload>
   [[nodiscard]] task<std::optional<Payload>> next() {
-    return detail::read_frame_as<Payload>(stream_, framing_, received_);
+    return detail::read_frame_as<Payload>(stream_, framing_, input_);
   }
 
   /// Sends a message, and waits until the kernel has taken it. `bytes` must live until then, and
   /// may be the bytes that next() gave.
   [[nodiscard]] task<> send(std::span<const std::byte> bytes) {
-    const detail::exclusive_use alone(is_sending_, "gyre::net::framed::send");
-    if (!unsent_.empty()) {
-      task<> earlier = detail::write_buffer(stream_, unsent_);
-      co_await std::move(earlier);
+    const detail::exclusive_use use(is_sending_, "gyre::net::framed::send");
+    if (!unsent_output_.empty()) {
+      task<> flush_task = detail::write_buffer(stream_, unsent_output_);
+      co_await std::move(flush_task);
     }
-    framing_.encode(unsent_, bytes);
-    const std::size_t written = co_await stream_.write_some(unsent_.bytes());
-    unsent_.consume(written);
-    if (!unsent_.empty()) {
-      task<> rest = detail::write_buffer(stream_, unsent_);
+    framing_.encode(unsent_output_, bytes);
+    const std::size_t count = co_await stream_.write_some(unsent_output_.bytes());
+    unsent_output_.consume(count);
+    if (!unsent_output_.empty()) {
+      task<> rest = detail::write_buffer(stream_, unsent_output_);
       co_await std::move(rest);
     }
-    detail::release_memory(unsent_);
+    detail::release_memory(unsent_output_);
   }
   [[nodiscard]] task<> send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// Writes the rest of a message whose send() was stopped, if there is one.
   [[nodiscard]] task<> flush() {
-    const detail::exclusive_use alone(is_sending_, "gyre::net::framed::flush");
-    task<> writing = detail::write_buffer(stream_, unsent_);
-    co_await std::move(writing);
+    const detail::exclusive_use use(is_sending_, "gyre::net::framed::flush");
+    task<> write_task = detail::write_buffer(stream_, unsent_output_);
+    co_await std::move(write_task);
   }
   /// Returns the number of unsent bytes of a message whose send() was stopped or has failed.
-  [[nodiscard]] std::size_t pending_output() const noexcept { return unsent_.size(); }
+  [[nodiscard]] std::size_t pending_output() const noexcept { return unsent_output_.size(); }
 
   /// Returns the stream: for its addresses and options, and to shut down or close it.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
@@ -135,15 +135,15 @@ class framed {
   [[nodiscard]] Framing& format() noexcept { return framing_; }
   /// Returns the received bytes after the last message, which another protocol on this stream gets
   /// first.
-  [[nodiscard]] io::buffer& received() noexcept { return received_; }
+  [[nodiscard]] io::buffer& received() noexcept { return input_; }
   /// Returns the stream, for another protocol, which must take received() as well.
   [[nodiscard]] Stream release() && noexcept { return std::move(stream_); }
 
  private:
   Stream stream_;
   Framing framing_;
-  io::buffer received_;
-  io::buffer unsent_;
+  io::buffer input_;
+  io::buffer unsent_output_;
   bool is_sending_ = false;
 };
 

@@ -48,10 +48,10 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
 // moves `payload` with the bytes of `output`.
 std::span<std::byte> prepare(io::buffer& output, std::size_t size,
                              std::span<const std::byte>& payload) {
-  const std::less<> before;
+  const std::less<> less;
   const std::span<const std::byte> whole = output.bytes();
   const bool is_part =
-      !before(payload.data(), whole.data()) && before(payload.data(), whole.data() + whole.size());
+      !less(payload.data(), whole.data()) && less(payload.data(), whole.data() + whole.size());
   const std::ptrdiff_t offset = is_part ? payload.data() - whole.data() : 0;
   const std::span<std::byte> room = output.prepare(size);
   if (is_part) payload = output.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
@@ -114,14 +114,14 @@ decoded_frame delimited::decode(io::input& input) noexcept {
   const std::size_t total = input.size();
   // A delimiter that begins after the maximum is too late, so the search ends there.
   const bool is_too_long = total > maximum_ && total - maximum_ >= delimiter_.size();
-  const io::input searched(input.bytes().first(is_too_long ? maximum_ + delimiter_.size() : total));
-  const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
+  const io::input head(input.bytes().first(is_too_long ? maximum_ + delimiter_.size() : total));
+  const std::size_t end = head.find(delimiter_, std::min(searched_bytes_, head.size()));
   if (end == io::input::npos) {
-    searched_ = searched.size() - std::min(searched.size(), delimiter_.size() - 1);
+    searched_bytes_ = head.size() - std::min(head.size(), delimiter_.size() - 1);
     if (is_too_long) return detail::failure(io::errc::frame_too_long);
     return std::nullopt;
   }
-  searched_ = 0;
+  searched_bytes_ = 0;
   const std::span<const std::byte> frame = input.take(end);
   input.consume(delimiter_.size());
   return frame;
@@ -181,8 +181,8 @@ void append_received(io::buffer& buffer, std::span<const std::byte> bytes) {
 
 task<> write_buffer(io::stream& sink, io::buffer& source) {
   while (!source.empty()) {
-    const std::size_t written = co_await sink.write_some(source.bytes());
-    source.consume(written);
+    const std::size_t count = co_await sink.write_some(source.bytes());
+    source.consume(count);
   }
 }
 

@@ -48,9 +48,9 @@ using decoded_frame = std::expected<std::optional<std::span<const std::byte>>, s
 
 /// The requirements of a framing. An io::buffer is an io::input, too.
 template <class T>
-concept framing = requires(T& object, io::input& in, io::buffer& out) {
-  { object.decode(in) } -> std::same_as<decoded_frame>;
-  { object.encode(out, std::span<const std::byte>()) };
+concept framing = requires(T& object, io::input& input, io::buffer& output) {
+  { object.decode(input) } -> std::same_as<decoded_frame>;
+  { object.encode(output, std::span<const std::byte>()) };
 };
 
 /// Calls `handle` with the payload of each complete frame, and leaves the beginning of the next
@@ -127,7 +127,7 @@ class delimited {
   /// and for another connection, call restart().
   [[nodiscard]] decoded_frame decode(io::input& input) noexcept;
   /// Looks for the delimiter from the front of the input again.
-  void restart() noexcept { searched_ = 0; }
+  void restart() noexcept { searched_bytes_ = 0; }
 
   /// Appends the payload, which may be a part of `output`, and the delimiter. Throws
   /// std::system_error: io::errc::frame_too_long for a payload beyond the maximum,
@@ -144,7 +144,7 @@ class delimited {
  private:
   std::string delimiter_;
   std::size_t maximum_;
-  std::size_t searched_ = 0;  // the number of leading bytes in which no delimiter begins
+  std::size_t searched_bytes_ = 0;  // the number of leading bytes in which no delimiter begins
 };
 
 /// The framing by fixed size: all messages have one size, and nothing stands between them.

@@ -22,23 +22,23 @@ std::expected<host_port, std::error_code> host_port::made_of(std::string_view ho
   if (!detail::may_be_name(host)) {
     return std::unexpected(ends_in_number(host) ? resolve_errc::numeric_host : address.error());
   }
-  host_port named;
-  named.host_ = host;
-  named.port_ = port;
-  return named;
+  host_port result;
+  result.host_ = host;
+  result.port_ = port;
+  return result;
 }
 
 std::expected<host_port, std::error_code> host_port::parse(std::string_view text) {
   if (text.starts_with("unix:")) return endpoint::parse(text);
-  const auto split = detail::split_host_text(text);
-  if (!split) return std::unexpected(split.error());
-  return made_of(split->is_any() ? localhost : split->host, split->port);
+  const auto parts = detail::split_host_text(text);
+  if (!parts) return std::unexpected(parts.error());
+  return made_of(parts->is_any() ? localhost : parts->host, parts->port);
 }
 
 host_port host_port::read(std::string_view text) {
-  auto parsed = parse(text);
-  if (parsed) return *std::move(parsed);
-  throw std::system_error(parsed.error(),
+  auto result = parse(text);
+  if (result) return *std::move(result);
+  throw std::system_error(result.error(),
                           "gyre::net::host_port " + detail::describe_expected_forms(text, true));
 }
 

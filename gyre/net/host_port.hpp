@@ -59,7 +59,7 @@ class host_port {
   [[nodiscard]] std::vector<endpoint> known_endpoints() const;
 
   friend bool operator==(const host_port&, const host_port&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const host_port& printed);
+  friend std::ostream& operator<<(std::ostream& output, const host_port& target);
 
  private:
   host_port() noexcept = default;

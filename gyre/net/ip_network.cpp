@@ -49,20 +49,20 @@ ip_network ip_network::read(std::string_view text) {
 }
 
 std::expected<ip_network, std::error_code> ip_network::parse(std::string_view text) noexcept {
-  const auto failed = detail::failure(std::errc::invalid_argument);
+  const auto failure = detail::failure(std::errc::invalid_argument);
   const std::size_t slash = text.find('/');
-  if (text.contains('%')) return failed;  // an address with a scope
+  if (text.contains('%')) return failure;  // an address with a scope
   const auto address = ip_address::parse(text.substr(0, slash));
-  if (!address) return failed;
+  if (!address) return failure;
   unsigned prefix_length = bits_of(*address);
   if (slash != std::string_view::npos) {
     const std::string_view digits = text.substr(slash + 1);
     const auto number = gyre::detail::parse_decimal<unsigned>(digits);
     const bool has_leading_zero = digits.size() > 1 && digits[0] == '0';
-    if (!number || has_leading_zero) return failed;
+    if (!number || has_leading_zero) return failure;
     prefix_length = *number;
   }
-  if (!is_valid(*address, prefix_length)) return failed;
+  if (!is_valid(*address, prefix_length)) return failure;
   return ip_network(*address, prefix_length);
 }
 

@@ -105,11 +105,11 @@ task<layered_stream> open_layer(tcp_stream connection, std::unique_ptr<layer> pr
   detail::require(protocol_layer != nullptr, "gyre::net::open_layer: there is no layer");
   if (!connection.is_open()) throw std::system_error(io::errc::not_open, "gyre::net::open_layer");
   const duration limit = protocol_layer->handshake_timeout();
-  layered_stream opening(
+  layered_stream result(
       std::make_shared<detail::layered_core>(std::move(connection), std::move(protocol_layer)));
-  const net::layer& protocol = *opening.layer();
+  const net::layer& protocol = *result.layer();
   try {
-    task<> work = detail::shake_hands(opening.core_);
+    task<> work = detail::shake_hands(result.core_);
     if (limit.count() > 0) {
       co_await with_timeout(std::move(work), limit);
     } else {
@@ -122,7 +122,7 @@ task<layered_stream> open_layer(tcp_stream connection, std::unique_ptr<layer> pr
     }
     throw;
   }
-  co_return opening;
+  co_return result;
 }
 
 }  // namespace gyre::net

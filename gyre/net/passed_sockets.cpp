@@ -48,12 +48,12 @@ void require_socket(int fd, std::string_view name, const char* function_name) {
 
 std::vector<passed_socket> named(std::vector<unique_fd> fds, std::string_view names) {
   std::vector<passed_socket> sockets;
-  for (unique_fd& each : fds) {
+  for (unique_fd& fd : fds) {
     if (names.empty()) fail(std::errc::protocol_error, "receive_sockets: fewer names than sockets");
     std::string name = next_name(names);
-    require_socket(each.get(), name, "receive_sockets");
+    require_socket(fd.get(), name, "receive_sockets");
     sockets.push_back(
-        {.name = std::move(name), .passed = socket(io::made_non_blocking(std::move(each)))});
+        {.name = std::move(name), .passed = socket(io::made_non_blocking(std::move(fd)))});
   }
   if (!names.empty()) fail(std::errc::protocol_error, "receive_sockets: more names than sockets");
   return sockets;
@@ -65,12 +65,12 @@ std::vector<passed_socket> sockets_from_environment() {
   const auto process = taken_variable("LISTEN_PID");
   const auto count = taken_variable("LISTEN_FDS");
   const std::string all_names = taken_variable("LISTEN_FDNAMES").value_or("");
-  for (const char* each : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(each);
+  for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(variable);
   if (!process || !count) return {};
-  const auto meant = gyre::detail::parse_decimal<std::uint32_t>(*process);
+  const auto process_id = gyre::detail::parse_decimal<std::uint32_t>(*process);
   const auto sockets = gyre::detail::parse_decimal<std::uint16_t>(*count);
-  if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
-  if (std::cmp_not_equal(*meant, io::detail::system::process_id())) return {};
+  if (!process_id || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
+  if (std::cmp_not_equal(*process_id, io::detail::system::process_id())) return {};
 
   // Takes ownership of all descriptors first, so that they are closed if one of them is not a
   // socket.
@@ -80,35 +80,35 @@ std::vector<passed_socket> sockets_from_environment() {
     if (!is_open) fail(is_open.error(), "LISTEN_FDS");
     fds.emplace_back(fd);
   }
-  std::vector<passed_socket> passed;
+  std::vector<passed_socket> result;
   std::string_view names = all_names;
-  for (unique_fd& each : fds) {
+  for (unique_fd& fd : fds) {
     std::string name = next_name(names);
-    require_socket(each.get(), name, "LISTEN_FDS");
-    passed.push_back(
-        {.name = std::move(name), .passed = socket(io::made_non_blocking(std::move(each)))});
+    require_socket(fd.get(), name, "LISTEN_FDS");
+    result.push_back(
+        {.name = std::move(name), .passed = socket(io::made_non_blocking(std::move(fd)))});
   }
-  return passed;
+  return result;
 }
 
 task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets) {
   std::string names;
   std::vector<int> fds;
-  for (const passed_socket& each : sockets) {
-    if (each.name.find(separator) != std::string::npos || each.name.contains('\0')) {
+  for (const passed_socket& entry : sockets) {
+    if (entry.name.find(separator) != std::string::npos || entry.name.contains('\0')) {
       fail(std::errc::invalid_argument, "send_sockets: the name of a socket");
     }
-    require_socket(each.passed.fd(), each.name, "send_sockets");
-    names += each.name;
+    require_socket(entry.passed.fd(), entry.name, "send_sockets");
+    names += entry.name;
     names += separator;
-    fds.push_back(each.passed.fd());
+    fds.push_back(entry.passed.fd());
   }
   if (names.size() > max_name_bytes) fail(std::errc::invalid_argument, "send_sockets: names");
   io::buffer message;
   message.append(static_cast<std::uint32_t>(names.size()));
   message.append(names);
-  task<std::size_t> sending = stream.send_fds(message.bytes(), fds);
-  const std::size_t count = co_await std::move(sending);
+  task<std::size_t> send_task = stream.send_fds(message.bytes(), fds);
+  const std::size_t count = co_await std::move(send_task);
   message.consume(count);
   auto rest = stream.write_all(message.bytes());
   co_await std::move(rest);
@@ -117,16 +117,16 @@ task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets)
 task<std::vector<passed_socket>> receive_sockets(unix_stream& stream) {
   std::array<std::byte, sizeof(std::uint32_t)> size;
   const std::span<std::byte> header(size);
-  task<bytes_and_fds> receiving = stream.receive_fds(header);
-  bytes_and_fds first = co_await std::move(receiving);
+  task<bytes_and_fds> receive_task = stream.receive_fds(header);
+  bytes_and_fds first = co_await std::move(receive_task);
   if (first.size == 0) fail(std::errc::protocol_error, "receive_sockets: nothing came");
-  auto completing = stream.read_exactly(header.subspan(first.size));
-  co_await std::move(completing);
+  auto header_task = stream.read_exactly(header.subspan(first.size));
+  co_await std::move(header_task);
   const auto name_bytes = load_be<std::uint32_t>(size.data());
   if (name_bytes > max_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
   std::string names(name_bytes, '\0');
-  auto reading = stream.read_exactly(std::as_writable_bytes(std::span(names)));
-  co_await std::move(reading);
+  auto read_task = stream.read_exactly(std::as_writable_bytes(std::span(names)));
+  co_await std::move(read_task);
   co_return named(std::move(first.fds), names);
 }
 

@@ -34,7 +34,7 @@ bool begins_alike(std::string_view text, std::string_view signature) {
 
 std::size_t decode_number(std::string_view bytes) {
   std::size_t number = 0;
-  for (const char each : bytes) number = number << 8 | static_cast<unsigned char>(each);
+  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
   return number;
 }
 
@@ -132,8 +132,8 @@ bool take_addresses(unsigned family, std::string_view& rest, proxy_header& heade
 // checksum.
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t crc = ~std::uint32_t{0};
-  for (const char each : bytes) {
-    crc ^= static_cast<unsigned char>(each);
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
     for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F6'3B78u : 0);
   }
   return ~crc;
@@ -203,19 +203,19 @@ parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes, std::si
 
 task<proxy_header> read_proxy_header(io::stream& source, io::buffer& buffer, std::size_t limit) {
   for (;;) {
-    parsed_proxy_header parsed = parse_proxy_header(buffer.bytes(), limit);
-    if (!parsed) throw std::system_error(parsed.error(), "gyre::net::read_proxy_header");
-    if (*parsed) {
-      buffer.consume((*parsed)->size);
-      co_return std::move(**parsed);
+    parsed_proxy_header header = parse_proxy_header(buffer.bytes(), limit);
+    if (!header) throw std::system_error(header.error(), "gyre::net::read_proxy_header");
+    if (*header) {
+      buffer.consume((*header)->size);
+      co_return std::move(**header);
     }
-    auto receiving = source.receive();
-    const io::received more = co_await std::move(receiving);
-    if (more.empty()) {
+    auto receive_task = source.receive();
+    const io::received input = co_await std::move(receive_task);
+    if (input.empty()) {
       throw std::system_error(make_error_code(io::errc::unexpected_end),
                               "gyre::net::read_proxy_header");
     }
-    buffer.append(more.bytes());
+    buffer.append(input.bytes());
   }
 }
 

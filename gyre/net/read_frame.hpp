@@ -53,9 +53,9 @@ task<std::optional<Payload>> read_frame_as(io::stream& source, Framing& frames,
       count = co_await source.read_some(space);
       buffer.commit(count);
     } else {
-      const io::received more = co_await source.receive();
-      count = more.size();
-      detail::append_received(buffer, more.bytes());
+      const io::received input = co_await source.receive();
+      count = input.size();
+      detail::append_received(buffer, input.bytes());
     }
     if (count == 0) {
       if (buffer.empty()) co_return std::nullopt;

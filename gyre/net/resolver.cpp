@@ -98,11 +98,11 @@ struct typed_lookup final : callback_lookup {
 
 }  // namespace detail
 
-bool lookup::active() const noexcept { return owned_ != nullptr && owned_->active(); }
+bool lookup::active() const noexcept { return lookup_ != nullptr && lookup_->active(); }
 
 bool lookup::cancel() noexcept {
   const bool is_in_time = active();
-  owned_.reset();
+  lookup_.reset();
   return is_in_time;
 }
 
@@ -112,10 +112,10 @@ void lookup::cancelling_delete::operator()(detail::callback_lookup* lookup_state
 }
 
 void lookup::detach() noexcept {
-  detail::callback_lookup* const released = owned_.release();
-  if (released == nullptr) return;
-  released->is_detached = true;
-  if (!released->active()) delete released;
+  detail::callback_lookup* const lookup = lookup_.release();
+  if (lookup == nullptr) return;
+  lookup->is_detached = true;
+  if (!lookup->active()) delete lookup;
 }
 
 resolver::resolver(event_loop& loop, resolver_options options)

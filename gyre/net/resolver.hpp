@@ -65,8 +65,8 @@ class [[nodiscard]] lookup {
   struct cancelling_delete {
     void operator()(detail::callback_lookup* lookup_state) const noexcept;
   };
-  explicit lookup(detail::callback_lookup* lookup_state) noexcept : owned_(lookup_state) {}
-  std::unique_ptr<detail::callback_lookup, cancelling_delete> owned_;
+  explicit lookup(detail::callback_lookup* lookup_state) noexcept : lookup_(lookup_state) {}
+  std::unique_ptr<detail::callback_lookup, cancelling_delete> lookup_;
 };
 
 /// An asynchronous resolver (c-ares) on a loop, which watches its sockets and timeouts.

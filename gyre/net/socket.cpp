@@ -52,8 +52,8 @@ bool socket::connect(const endpoint& peer) const {
 
 void socket::shutdown(shutdown_side side) const { detail::shut_down(fd(), side); }
 
-socket copy_of(const socket_ref& original) {
-  return socket(files::value_or_throw(files::duplicate(original.fd()), "F_DUPFD_CLOEXEC"));
+socket copy_of(const socket_ref& source) {
+  return socket(files::value_or_throw(files::duplicate(source.fd()), "F_DUPFD_CLOEXEC"));
 }
 
 std::pair<socket, socket> socket_pair(socket_type type) {
@@ -105,9 +105,9 @@ void reset_when_closed(int socket) noexcept {
   system::set_option(socket, system::so_linger, ::linger{.l_onoff = 1, .l_linger = 0});
 }
 
-void bind_listener(const socket& unbound, const endpoint& local, bool replaces_stale) {
+void bind_listener(const socket& target, const endpoint& local, bool replaces_stale) {
   try {
-    return unbound.bind(local);
+    return target.bind(local);
   } catch (const std::system_error& error) {
     const bool is_in_use = error.code() == std::errc::address_in_use;
     if (!is_in_use || !replaces_stale || local.path().empty()) throw;
@@ -115,7 +115,7 @@ void bind_listener(const socket& unbound, const endpoint& local, bool replaces_s
   const std::string path(local.path());
   const unique_fd locked_folder = lock_folder_of(path);
   if (is_stale(path, local)) files::unlink_at(AT_FDCWD, path.c_str(), 0);
-  unbound.bind(local);
+  target.bind(local);
 }
 
 }  // namespace detail

@@ -75,7 +75,7 @@ class socket : public socket_ref {
 };
 
 /// Returns another descriptor of the socket (dup(2)), close-on-exec. Throws std::system_error.
-socket copy_of(const socket_ref& original);
+socket copy_of(const socket_ref& source);
 
 /// Makes two connected Unix sockets (socketpair(2)). Throws std::system_error.
 std::pair<socket, socket> socket_pair(socket_type type = socket_type::stream);
@@ -100,7 +100,7 @@ void reset_when_closed(int socket) noexcept;
 /// Unix socket that no longer exists, but not of one that is bound and does not listen yet. If
 /// several processes replace the same file at once, one succeeds. Throws what socket::bind()
 /// throws.
-void bind_listener(const socket& unbound, const endpoint& local, bool replaces_stale);
+void bind_listener(const socket& target, const endpoint& local, bool replaces_stale);
 
 }  // namespace detail
 }  // namespace gyre::net

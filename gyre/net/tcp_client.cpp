@@ -22,7 +22,7 @@ namespace {
 // The limit of commands in one turn, so that other tasks of the loop get their turn.
 constexpr std::size_t commands_at_once = 64;
 
-tcp_client_options checked(tcp_client_options options) {
+tcp_client_options validate(tcp_client_options options) {
   using gyre::detail::require_not_negative;
   gyre::detail::require_positive(options.connect_timeout, "gyre::net::tcp_client: connect_timeout");
   require_not_negative(options.initial_delay, "gyre::net::tcp_client: initial_delay");
@@ -85,7 +85,7 @@ class tcp_client::core final : public client_settings,
 
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
   std::optional<host_port> constructed_for;  // the server for connect() without arguments
-  detail::byte_quota posted;                 // bytes of other threads that wait for the loop
+  detail::byte_quota posted_bytes;           // bytes of other threads that wait for the loop
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
  private:
@@ -120,7 +120,7 @@ class tcp_client::core final : public client_settings,
   bool must_reconnect_at_once_ = false;  // connect again when the present connection has ended
   std::uint64_t target_changes_ = 0;     // made by connect() and disconnect()
   std::size_t failures_ = 0;             // attempts that failed in a row
-  std::size_t fruitless_ = 0;            // failures_ plus connections that were of no use
+  std::size_t fruitless_attempts_ = 0;   // failures_ plus connections that were of no use
   bool has_received_ = false;            // the last connection that has ended
   bool was_refused_ = false;             // over the last connection: note_refusal()
   tcp_connection* connection_ = nullptr;
@@ -132,13 +132,13 @@ class tcp_client::core final : public client_settings,
   std::optional<timer> retry_;
   gyre::detail::splitmix64 random_;
   io::buffer kept_output_;  // sent first on the next connection
-  gyre::detail::published_counter attempts_, failed_, succeeded_, is_connected_;
+  gyre::detail::published_counter attempts_, failed_attempts_, successes_, is_connected_;
 };
 
 tcp_client::core::core(event_loop& loop, tcp_client_options options)
-    : client_settings{.client_options = checked(std::move(options)), .client_handlers = {}},
+    : client_settings{.client_options = validate(std::move(options)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections, {}),
-      posted(client_options.connections.output_limit),
+      posted_bytes(client_options.connections.output_limit),
       random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
   connect_failed_handler = [this](std::error_code reason, std::size_t attempts, bool is_last) {
     if (attempts == 1 || is_last) print_failure(reason);
@@ -162,8 +162,8 @@ void tcp_client::core::check_settable() const {
 
 tcp_client_metrics tcp_client::core::metrics() const noexcept {
   return {.attempts = attempts_.get(),
-          .failures = failed_.get(),
-          .connected = succeeded_.get(),
+          .failures = failed_attempts_.get(),
+          .connected = successes_.get(),
           .traffic = connection_group::metrics()};
 }
 
@@ -172,23 +172,23 @@ void tcp_client::core::post_commands() {
 }
 
 void tcp_client::core::run_commands() {
-  std::size_t remaining = commands_at_once;
-  while (auto next = commands.take()) {
-    std::exception_ptr thrown;
+  std::size_t commands_left = commands_at_once;
+  while (auto command = commands.take()) {
+    std::exception_ptr error;
     try {
-      const detail::callback_gate::pass passing(gate());
-      if (passing) (*next)(*this);
+      const detail::callback_gate::pass gate_pass(gate());
+      if (gate_pass) (*command)(*this);
     } catch (...) {
-      thrown = std::current_exception();
+      error = std::current_exception();
     }
-    if (!thrown && --remaining > 0) continue;
+    if (!error && --commands_left > 0) continue;
     try {
       post_commands();
     } catch (const std::bad_alloc&) {  // without memory for a post, this turn continues
-      if (!thrown) continue;
+      if (!error) continue;
       run_commands();
     }
-    if (thrown) std::rethrow_exception(thrown);
+    if (error) std::rethrow_exception(error);
     return;
   }
 }
@@ -206,7 +206,7 @@ void tcp_client::core::connect(client_target server) {
   reset_target();
   target_ = std::move(server);
   is_wanted_ = true;
-  failures_ = fruitless_ = 0;
+  failures_ = fruitless_attempts_ = 0;
   if (connection_ == nullptr) return attempt();
   must_reconnect_at_once_ = true;
   connection_->close();
@@ -237,8 +237,8 @@ bool tcp_client::core::send(std::span<const std::byte> bytes) {
 // Passes the gate first: a retry may be due between the client's end and that of its core, when its
 // resolver may be gone.
 void tcp_client::core::attempt() {
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
+  const detail::callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
   attempts_.add(1);
   race_.emplace(loop(), attempt_settings(), [this] { on_attempt_ended(); });
   if (target_.is_name()) return look_up_target();
@@ -297,17 +297,17 @@ void tcp_client::core::end_lookups() noexcept {
 }
 
 void tcp_client::core::on_attempt_ended() {
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
+  const detail::callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
   auto outcome = race_->take_result();
   end_lookups();
   race_.reset();
   if (!outcome) return on_attempt_failed(outcome.error());
   failures_ = 0;
-  succeeded_.add(1);
-  const bool is_adopted = adopt(outcome->stream.release(), outcome->peer, succeeded_.get(),
+  successes_.add(1);
+  const bool is_adopted = adopt(outcome->stream.release(), outcome->peer, successes_.get(),
                                 std::move(outcome->protocol));
-  if (!is_adopted && passing) on_attempt_failed(detail::no_memory());
+  if (!is_adopted && gate_pass) on_attempt_failed(detail::no_memory());
 }
 
 void tcp_client::core::attempt_later() {
@@ -318,20 +318,20 @@ void tcp_client::core::attempt_later() {
 std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
   const exponential_backoff backoff{.initial = client_options.initial_delay,
                                     .longest = client_options.longest_delay};
-  return backoff.jittered_delay(fruitless_, random_);
+  return backoff.jittered_delay(fruitless_attempts_, random_);
 }
 
 void tcp_client::core::on_attempt_failed(std::error_code reason) {
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  failed_.add(1);
+  const detail::callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
+  failed_attempts_.add(1);
   ++failures_;
-  ++fruitless_;
+  ++fruitless_attempts_;
   const tcp_client_options& options = client_options;
   const bool is_last = !options.reconnect || failures_ >= options.max_attempts;
   if (is_last) is_wanted_ = false;
   const auto retry_if_wanted = [&, changes = target_changes_] {
-    if (passing && changes == target_changes_ && !is_last) attempt_later();
+    if (gate_pass && changes == target_changes_ && !is_last) attempt_later();
   };
   try {
     if (connect_failed_handler) connect_failed_handler(reason, failures_, is_last);
@@ -357,7 +357,7 @@ void tcp_client::core::on_connection_ended(tcp_connection& connection) noexcept 
 
 void tcp_client::core::on_connection_gone() {
   if (!is_wanted_ || connection_ != nullptr || race_) return;
-  fruitless_ = has_received_ && !was_refused_ ? 1 : fruitless_ + 1;
+  fruitless_attempts_ = has_received_ && !was_refused_ ? 1 : fruitless_attempts_ + 1;
   if (retry_ && retry_->active()) return;
   if (std::exchange(must_reconnect_at_once_, false)) {
     attempt();
@@ -415,13 +415,13 @@ void tcp_client::disconnect() {
 bool tcp_client::send(std::span<const std::byte> bytes) {
   if (core_->loop().in_loop_thread()) return core_->send(bytes);
   if (bytes.empty()) return true;
-  detail::byte_quota::share share = core_->posted.take(bytes.size());
+  detail::byte_quota::share share = core_->posted_bytes.take(bytes.size());
   if (!share) return false;
   io::buffer copy;
   copy.append(bytes);
-  core_->commands.send(
-      [copy = std::move(copy), held = std::move(share)](core& self) { self.send(copy.bytes()); },
-      [this] { core_->post_commands(); });
+  core_->commands.send([copy = std::move(copy),
+                        share_of_quota = std::move(share)](core& self) { self.send(copy.bytes()); },
+                       [this] { core_->post_commands(); });
   return true;
 }
 

@@ -67,16 +67,16 @@ released_connection tcp_connection::release(std::span<const std::byte> unconsume
   if (pending_output() > 0 || (has_layer() && !detail::layer_of(*this).may_write())) {
     gyre::detail::throw_system_error(EINPROGRESS, "tcp_connection::release");
   }
-  released_connection released{.socket = unique_fd(), .peer = peer_endpoint()};
+  released_connection result{.socket = unique_fd(), .peer = peer_endpoint()};
   try {
-    take_arrivals(unconsumed_bytes, released.received);
+    take_arrivals(unconsumed_bytes, result.received);
   } catch (const std::bad_alloc&) {
     abort(detail::no_memory());  // some of the bytes may be lost
     throw;
   }
-  released.socket = leave({});
-  if (has_layer()) released.layer = detail::layer_of(*this).take_protocol();
-  return released;
+  result.socket = leave({});
+  if (has_layer()) result.layer = detail::layer_of(*this).take_protocol();
+  return result;
 }
 
 const layer* tcp_connection::layer() const noexcept {

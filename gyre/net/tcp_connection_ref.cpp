@@ -44,9 +44,9 @@ void tcp_connection_ref::post_always(Function function) const {
 
 bool tcp_connection_ref::post(move_only_function<void(tcp_connection&)> function) const {
   if (!alive()) return false;
-  detail::byte_quota::share share = control_->posted.take(0);
+  detail::byte_quota::share share = control_->posted_bytes.take(0);
   if (!share) return false;
-  post_always([callback = std::move(function), held = std::move(share)](
+  post_always([callback = std::move(function), share_of_quota = std::move(share)](
                   tcp_connection& connection) mutable { callback(connection); });
   return true;
 }
@@ -67,11 +67,10 @@ template <class Get>
 bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   if (!alive()) return false;
   if (size == 0) return true;
-  detail::byte_quota::share share = control_->posted.take(size);
+  detail::byte_quota::share share = control_->posted_bytes.take(size);
   if (!share) return false;
-  post_always([taken = get(), held = std::move(share)](tcp_connection& target) mutable {
-    target.send(std::move(taken));
-  });
+  post_always([own_bytes = get(), share_of_quota = std::move(share)](
+                  tcp_connection& target) mutable { target.send(std::move(own_bytes)); });
   return true;
 }
 

@@ -27,9 +27,9 @@ tcp_server& tcp_server::on_stopping(move_only_function<void(tcp_connection&)> ca
 
 void tcp_server::listen(const endpoint& local) { core_->listen(local); }
 void tcp_server::listen(socket listener) {
-  std::vector<socket> one;
-  one.push_back(std::move(listener));
-  core_->listen(std::move(one));
+  std::vector<socket> sockets;
+  sockets.push_back(std::move(listener));
+  core_->listen(std::move(sockets));
 }
 void tcp_server::listen(std::vector<socket> listeners) { core_->listen(std::move(listeners)); }
 endpoint tcp_server::local_endpoint(std::size_t index) const {
@@ -44,11 +44,11 @@ void tcp_server::adopt(released_connection connection) { core_->adopt(std::move(
 void tcp_server::pause_accepting() { core_->set_hold(detail::server_core::hold::paused, true); }
 void tcp_server::resume_accepting() { core_->set_hold(detail::server_core::hold::paused, false); }
 
-void tcp_server::stop(duration timeout, move_only_function<void()> done) {
-  core_->stop(timeout, std::move(done));
+void tcp_server::stop(duration timeout, move_only_function<void()> callback) {
+  core_->stop(timeout, std::move(callback));
 }
-void tcp_server::stop(time_point deadline, move_only_function<void()> done) {
-  core_->stop(deadline, std::move(done));
+void tcp_server::stop(time_point deadline, move_only_function<void()> callback) {
+  core_->stop(deadline, std::move(callback));
 }
 
 bool tcp_server::for_each(std::function<void(tcp_connection&)> function) {

@@ -168,18 +168,20 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   ///   was delivered to on_message; see also on_stopping(). A handler that sends its answer later
   ///   pauses reading until then: the connection is closed after resume_reading().
   /// - After `timeout`, connections that are left are closed by close(0).
-  void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});
+  void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
   /// Stops like stop(timeout), with a point in time on the clock of the loops.
-  void stop(time_point deadline, move_only_function<void()> done = {});
+  void stop(time_point deadline, move_only_function<void()> callback = {});
   /// Stops like stop(). Awaiting the result waits until the server has stopped. Throws
   /// std::future_errc::broken_promise if the server is destroyed first.
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
-    return from_callback(
-        [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
+    return from_callback([this, timeout](completion<void> callback) {
+      stop(timeout, [callback] { callback.set_value(); });
+    });
   }
   [[nodiscard]] auto stop_async(time_point deadline) {
-    return from_callback(
-        [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
+    return from_callback([this, deadline](completion<void> callback) {
+      stop(deadline, [callback] { callback.set_value(); });
+    });
   }
 
   /// Calls `function` with each connection, in its loop's next turn, at the same time on several

@@ -21,9 +21,9 @@ constexpr int max_dropped = 65536;  // ends the loop if datagrams come faster th
 bool wait_after(const io::result& outcome, const char* function_name, int socket, short event,
                 steady_time deadline) {
   if (!outcome.would_block()) detail::fail(outcome.error(), function_name);
-  const io::result ready = detail::system::wait_until_ready(socket, event, deadline);
-  if (!ready) detail::fail(ready.error(), "poll");
-  return ready.count() > 0;
+  const io::result result = detail::system::wait_until_ready(socket, event, deadline);
+  if (!result) detail::fail(result.error(), "poll");
+  return result.count() > 0;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::optional<io::buffer> udp_client::receive(duration timeout) {
 
 std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question, duration timeout) {
   // Drops late replies to earlier questions, and the errors which these questions caused.
-  for (int dropped = 0; dropped < max_dropped; ++dropped) {
+  for (int drop_count = 0; drop_count < max_dropped; ++drop_count) {
     if (detail::system::receive_without_waiting(fd_.get(), {}).would_block()) break;
   }
   send(question);

@@ -78,7 +78,7 @@ class udp_server_socket final : public udp_server::channel {
 
   event_loop& loop() const noexcept { return loop_; }
   callback_gate& gate() noexcept { return gate_; }
-  int fd() const noexcept { return open_ ? open_->descriptor.fd() : -1; }
+  int fd() const noexcept { return registration_ ? registration_->descriptor.fd() : -1; }
 
   /// Begins to receive. Throws std::bad_alloc, and what attaching throws.
   void open();
@@ -137,8 +137,8 @@ class udp_server_socket final : public udp_server::channel {
   struct registration {
     registration(udp_server_socket& server_socket, unique_fd fd);
     io::descriptor descriptor;
-    receive_some receiving;
-    send_some sending;
+    receive_some receive_request;
+    send_some send_request;
     timer retry_timer;
   };
   static constexpr std::size_t max_sent = 64;  // datagrams sent with one call
@@ -158,13 +158,14 @@ class udp_server_socket final : public udp_server::channel {
   udp_server::core& core_;
   event_loop& loop_;
   callback_gate gate_;
-  socket bound_;  // the socket until open()
-  std::optional<registration> open_;
+  socket unopened_socket_;  // the socket until open()
+  std::optional<registration> registration_;
   std::optional<datagram_batch> batch_;
-  std::size_t delivered_ = 0;  // the number of datagrams of batch_ that were delivered
-  // Replies are added to `filling_` while the kernel is not ready to take those of `draining_`.
-  replies filling_;
-  replies draining_;
+  std::size_t delivered_count_ = 0;  // the number of datagrams of batch_ that were delivered
+  // Replies are added to `new_replies_` while the kernel is not ready to take those of
+  // `sent_replies_`.
+  replies new_replies_;
+  replies sent_replies_;
   std::array<mmsghdr, max_sent> messages_;
   std::array<iovec, max_sent> pieces_;
   std::array<control_buffer, max_sent> controls_;
@@ -174,24 +175,24 @@ class udp_server_socket final : public udp_server::channel {
       [](std::shared_ptr<udp_server_socket> server_socket, gyre::detail::release_point) {
         server_socket->close();
       }};
-  gyre::detail::published_counter received_, sent_, bytes_received_, bytes_sent_, truncated_,
-      refused_, errors_;
+  gyre::detail::published_counter received_count_, sent_count_, bytes_received_, bytes_sent_,
+      truncated_count_, refused_count_, errors_;
 };
 
 udp_server_socket::udp_server_socket(udp_server::core& server, event_loop& loop,
                                      socket local_socket)
-    : core_(server), loop_(loop), bound_(std::move(local_socket)) {}
+    : core_(server), loop_(loop), unopened_socket_(std::move(local_socket)) {}
 
 udp_server_socket::registration::registration(udp_server_socket& server_socket, unique_fd fd)
     : descriptor(server_socket.loop_, std::move(fd), io::handle_kind::socket),
-      receiving(descriptor.handle(), server_socket, &udp_server_socket::on_received),
-      sending(descriptor.handle(), server_socket, &udp_server_socket::on_sent),
+      receive_request(descriptor.handle(), server_socket, &udp_server_socket::on_received),
+      send_request(descriptor.handle(), server_socket, &udp_server_socket::on_sent),
       retry_timer(server_socket.loop_, [&server_socket] { server_socket.receive(std::nullopt); }) {}
 
 void udp_server_socket::open() {
   if (is_stopping_) return;
   batch_.emplace(core_.options.batch, core_.options.max_datagram);
-  open_.emplace(*this, bound_.release());
+  registration_.emplace(*this, unopened_socket_.release());
   receive(std::nullopt);
 }
 
@@ -205,25 +206,25 @@ void udp_server_socket::on_received(io::request& request, io::result result) {
 // must serve other operations.
 void udp_server_socket::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
-  const callback_gate::pass passing(gate_);
-  if (!passing) return;
-  if (delivered_ < batch_->size() && !deliver_batch()) return;
+  const callback_gate::pass gate_pass(gate_);
+  if (!gate_pass) return;
+  if (delivered_count_ < batch_->size() && !deliver_batch()) return;
   for (int batches = 0; batches < max_batches; ++batches) {
     if (!result) {
-      open_->receiving.messages = batch_->prepare_to_receive();
-      result = open_->descriptor.start(open_->receiving);
+      registration_->receive_request.messages = batch_->prepare_to_receive();
+      result = registration_->descriptor.start(registration_->receive_request);
       if (!result) return;
     }
     if (!*result) {
       errors_.add(1);
-      return open_->retry_timer.start_after(1ms);
+      return registration_->retry_timer.start_after(1ms);
     }
     batch_->received(result->count());
-    delivered_ = 0;
+    delivered_count_ = 0;
     if (!deliver_batch()) return;
     result.reset();
   }
-  open_->retry_timer.start_after(0ns);
+  registration_->retry_timer.start_after(0ns);
 }
 
 // Delivers the datagrams of the batch. Returns whether to continue receiving. After an exception,
@@ -231,72 +232,74 @@ void udp_server_socket::receive(std::optional<io::result> result) {
 bool udp_server_socket::deliver_batch() {
   const auto end = [this] {
     is_delivering_ = false;
-    if (open_) flush();
-    return open_ && !is_stopping_;
+    if (registration_) flush();
+    return registration_ && !is_stopping_;
   };
   is_delivering_ = true;
   try {
     deliver_rest();
   } catch (...) {
-    if (end()) open_->retry_timer.start_after({});
+    if (end()) registration_->retry_timer.start_after({});
     throw;
   }
   return end();
 }
 
 void udp_server_socket::deliver_rest() {
-  while (delivered_ < batch_->size()) {
-    const datagram each = (*batch_)[delivered_++];
-    if (each.truncated) {
-      truncated_.add(1);
+  while (delivered_count_ < batch_->size()) {
+    const datagram datagram = (*batch_)[delivered_count_++];
+    if (datagram.truncated) {
+      truncated_count_.add(1);
       continue;
     }
-    received_.add(1);
-    bytes_received_.add(each.bytes.size());
-    if (core_.received) core_.received(*this, each.bytes, each.peer);
-    if (!open_ || is_stopping_ || !gate_.is_open()) return;
+    received_count_.add(1);
+    bytes_received_.add(datagram.bytes.size());
+    if (core_.received) core_.received(*this, datagram.bytes, datagram.peer);
+    if (!registration_ || is_stopping_ || !gate_.is_open()) return;
   }
 }
 
 // --- Sending ---
 
 bool udp_server_socket::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
-  if (!open_ || is_stopping_) return false;
-  const std::size_t waiting = filling_.memory() + draining_.memory() + sizeof(replies::reply);
+  if (!registration_ || is_stopping_) return false;
+  const std::size_t memory =
+      new_replies_.memory() + sent_replies_.memory() + sizeof(replies::reply);
   const std::size_t limit = core_.options.output_limit;
-  if (bytes.size() > limit || waiting > limit - bytes.size()) {
-    refused_.add(1);
+  if (bytes.size() > limit || memory > limit - bytes.size()) {
+    refused_count_.add(1);
     return false;
   }
-  filling_.add(bytes, peer);
-  if (!is_delivering_ || filling_.each.size() >= max_sent) flush();
+  new_replies_.add(bytes, peer);
+  if (!is_delivering_ || new_replies_.each.size() >= max_sent) flush();
   return true;
 }
 
 void udp_server_socket::flush() noexcept {
-  while (!open_->sending.under_way()) {
-    if (draining_.done()) {
-      draining_.clear();
-      if (filling_.each.empty()) return;
-      std::swap(draining_, filling_);
+  while (!registration_->send_request.under_way()) {
+    if (sent_replies_.done()) {
+      sent_replies_.clear();
+      if (new_replies_.each.empty()) return;
+      std::swap(sent_replies_, new_replies_);
     }
-    const std::span<mmsghdr> unsent = describe_unsent();
-    if (draining_.next().peer.is_unix()) {
-      note_send_result(detail::system::send_without_waiting(fd(), unsent));
+    const std::span<mmsghdr> headers = describe_unsent();
+    if (sent_replies_.next().peer.is_unix()) {
+      note_send_result(detail::system::send_without_waiting(fd(), headers));
       continue;
     }
-    open_->sending.messages = unsent;
-    const std::optional<io::result> result = open_->descriptor.start(open_->sending);
+    registration_->send_request.messages = headers;
+    const std::optional<io::result> result =
+        registration_->descriptor.start(registration_->send_request);
     if (result) note_send_result(*result);
   }
 }
 
 std::span<mmsghdr> udp_server_socket::describe_unsent() noexcept {
-  const auto unsent = std::span(draining_.each).subspan(draining_.sent);
-  const std::size_t count = std::min(unsent.size(), max_sent);
+  const auto replies_left = std::span(sent_replies_.each).subspan(sent_replies_.sent);
+  const std::size_t count = std::min(replies_left.size(), max_sent);
   for (std::size_t i = 0; i < count; ++i) {
-    replies::reply& reply = unsent[i];
-    pieces_[i] = {draining_.bytes.data() + reply.offset, reply.size};
+    replies::reply& reply = replies_left[i];
+    pieces_[i] = {sent_replies_.bytes.data() + reply.offset, reply.size};
     set_message(messages_[i].msg_hdr, pieces_[i], reply.peer, reply.peer.size());
     write_control(messages_[i].msg_hdr, controls_[i], reply.peer);
   }
@@ -305,8 +308,8 @@ std::span<mmsghdr> udp_server_socket::describe_unsent() noexcept {
 
 void udp_server_socket::on_sent(io::request& request, io::result result) {
   udp_server_socket& self = *static_cast<send_some&>(request).self;
-  const callback_gate::pass passing(self.gate_);
-  if (!passing) return;
+  const callback_gate::pass gate_pass(self.gate_);
+  if (!gate_pass) return;
   self.note_send_result(result);
   self.flush();
   if (self.is_stopping_) self.close_when_done();
@@ -315,37 +318,37 @@ void udp_server_socket::on_sent(io::request& request, io::result result) {
 // Notes the result of sending; an error is that of the first unsent reply, which is dropped.
 void udp_server_socket::note_send_result(io::result result) noexcept {
   if (!result) {
-    (result.would_block() ? refused_ : errors_).add(1);
-    ++draining_.sent;
+    (result.would_block() ? refused_count_ : errors_).add(1);
+    ++sent_replies_.sent;
     return;
   }
   for (std::size_t i = 0; i < result.count(); ++i) {
-    bytes_sent_.add(draining_.each[draining_.sent++].size);
+    bytes_sent_.add(sent_replies_.each[sent_replies_.sent++].size);
   }
-  sent_.add(result.count());
+  sent_count_.add(result.count());
 }
 
 // --- Ending ---
 
 void udp_server_socket::stop() {
   if (std::exchange(is_stopping_, true)) return;
-  if (open_) {
-    open_->descriptor.cancel(open_->receiving);
-    open_->retry_timer.cancel();
+  if (registration_) {
+    registration_->descriptor.cancel(registration_->receive_request);
+    registration_->retry_timer.cancel();
     flush();
   }
   close_when_done();
 }
 
 void udp_server_socket::close_when_done() {
-  if (open_ && open_->sending.under_way()) return;
+  if (registration_ && registration_->send_request.under_way()) return;
   close();
   core_.on_socket_stopped();
 }
 
 void udp_server_socket::close() noexcept {
-  open_.reset();
-  bound_.close();
+  registration_.reset();
+  unopened_socket_.close();
 }
 
 void udp_server_socket::abandon(std::shared_ptr<udp_server_socket> server_socket) noexcept {
@@ -357,12 +360,12 @@ void udp_server_socket::abandon(std::shared_ptr<udp_server_socket> server_socket
 }
 
 void udp_server_socket::add_to(udp_server_metrics& sum) const noexcept {
-  sum.received += received_.get();
-  sum.sent += sent_.get();
+  sum.received += received_count_.get();
+  sum.sent += sent_count_.get();
   sum.bytes_received += bytes_received_.get();
   sum.bytes_sent += bytes_sent_.get();
-  sum.truncated += truncated_.get();
-  sum.refused += refused_.get();
+  sum.truncated += truncated_count_.get();
+  sum.refused += refused_count_.get();
   sum.errors += errors_.get();
 }
 
@@ -379,8 +382,8 @@ udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settin
 template <class Function>
 void udp_server::core::post(detail::udp_server_socket& server_socket, Function function) {
   server_socket.loop().post([target = shared(server_socket), function] {
-    const detail::callback_gate::pass passing(target->gate());
-    if (passing) function(*target);
+    const detail::callback_gate::pass gate_pass(target->gate());
+    if (gate_pass) function(*target);
   });
 }
 
@@ -416,8 +419,8 @@ void udp_server::core::listen(const endpoint& local) {
   const std::lock_guard lock(mutex_);
   if (is_stopping_) return;
   endpoints_.push_back(address);
-  for (auto& each : sockets) {
-    detail::udp_server_socket& server_socket = *sockets_.emplace_back(std::move(each));
+  for (auto& socket : sockets) {
+    detail::udp_server_socket& server_socket = *sockets_.emplace_back(std::move(socket));
     ++running_sockets_;
     if (is_started_) post(server_socket, [](detail::udp_server_socket& target) { target.open(); });
   }
@@ -435,8 +438,8 @@ void udp_server::core::start() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(is_started_, true))
     throw std::logic_error("gyre::net::udp_server: started twice");
-  for (auto& each : sockets_)
-    post(*each, [](detail::udp_server_socket& server_socket) { server_socket.open(); });
+  for (auto& socket : sockets_)
+    post(*socket, [](detail::udp_server_socket& server_socket) { server_socket.open(); });
 }
 
 // Adds `callback` last: afterwards `callback` may run at any time on the first loop, and may
@@ -447,8 +450,8 @@ void udp_server::core::stop(move_only_function<void()> callback) {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;  // sockets_ does not change any more
   }
-  for (auto& each : sockets_)
-    post(*each, [](detail::udp_server_socket& server_socket) { server_socket.stop(); });
+  for (auto& socket : sockets_)
+    post(*socket, [](detail::udp_server_socket& server_socket) { server_socket.stop(); });
   if (!callback) return;
   {
     const std::lock_guard lock(mutex_);
@@ -464,14 +467,14 @@ void udp_server::core::on_socket_stopped() {
     if (--running_sockets_ > 0) return;
     callbacks.swap(when_stopped_);
   }
-  for (auto& each : callbacks) post_stop_callback(std::move(each));
+  for (auto& callback : callbacks) post_stop_callback(std::move(callback));
 }
 
 // Posts a callback of stop() as a task of its own, so that the others are called even if it throws.
 void udp_server::core::post_stop_callback(move_only_function<void()> callback) {
   loops_.front()->post([self = shared_from_this(), callback = std::move(callback)]() mutable {
-    const detail::callback_gate::pass passing(self->gate_);
-    if (passing) callback();
+    const detail::callback_gate::pass gate_pass(self->gate_);
+    if (gate_pass) callback();
   });
 }
 
@@ -481,8 +484,8 @@ void udp_server::core::abandon() noexcept {
     return index < sockets_.size() ? sockets_[index].get() : nullptr;
   };
   // Does not hold the mutex: closing may wait for a handler, which may call metrics().
-  for (std::size_t i = 0; detail::udp_server_socket* const each = socket_at(i); ++i) {
-    detail::udp_server_socket::abandon(shared(*each));
+  for (std::size_t i = 0; detail::udp_server_socket* const server_socket = socket_at(i); ++i) {
+    detail::udp_server_socket::abandon(shared(*server_socket));
   }
   gate_.close(loops_.front()->in_loop_thread());
 }
@@ -490,7 +493,7 @@ void udp_server::core::abandon() noexcept {
 udp_server_metrics udp_server::core::metrics() const {
   const std::lock_guard lock(mutex_);
   udp_server_metrics sum;
-  for (const auto& each : sockets_) each->add_to(sum);
+  for (const auto& socket : sockets_) socket->add_to(sum);
   return sum;
 }
 

@@ -56,34 +56,34 @@ task<std::size_t> send_cut(io::detail::open_descriptor* descriptor,
   }
   const std::size_t at_once =
       segment * std::clamp<std::size_t>(max_bytes / segment, 1, max_segments);
-  std::size_t done = 0;
+  std::size_t total = 0;
   bool kernel_does =
       descriptor != nullptr && descriptor->is_open() && supports_segments(descriptor->fd());
-  while (kernel_does && done < bytes.size()) {
-    const auto part = bytes.subspan(done, std::min(at_once, bytes.size() - done));
-    const std::size_t cut = part.size() > segment ? segment : 0;
-    auto sent = as_expected(sending(std::in_place, descriptor, part, peer, cut));
-    const auto outcome = co_await std::move(sent);
+  while (kernel_does && total < bytes.size()) {
+    const auto part = bytes.subspan(total, std::min(at_once, bytes.size() - total));
+    const std::size_t segment_size = part.size() > segment ? segment : 0;
+    auto result = as_expected(sending(std::in_place, descriptor, part, peer, segment_size));
+    const auto outcome = co_await std::move(result);
     if (outcome) {
-      done += part.size();
-    } else if (cut > 0 && cannot_segment(outcome.error())) {
+      total += part.size();
+    } else if (segment_size > 0 && cannot_segment(outcome.error())) {
       kernel_does = false;
     } else {
       throw std::system_error(outcome.error(), "gyre::net::udp_socket::send_segments");
     }
   }
-  datagram_batch batch(done < bytes.size() ? max_segments : 1, 0);
-  while (done < bytes.size()) {
+  datagram_batch batch(total < bytes.size() ? max_segments : 1, 0);
+  while (total < bytes.size()) {
     batch.clear();
-    while (done < bytes.size() && !batch.full()) {
-      const auto part = bytes.subspan(done, std::min(segment, bytes.size() - done));
+    while (total < bytes.size() && !batch.full()) {
+      const auto part = bytes.subspan(total, std::min(segment, bytes.size() - total));
       static_cast<void>(batch.add_reference(part, peer));
-      done += part.size();
+      total += part.size();
     }
-    batch_sending sent(std::in_place, descriptor, batch);
-    co_await sent;
+    batch_sending operation(std::in_place, descriptor, batch);
+    co_await operation;
   }
-  co_return done;
+  co_return total;
 }
 
 }  // namespace

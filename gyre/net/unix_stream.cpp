@@ -32,9 +32,9 @@ task<std::size_t> send_with_fds(io::detail::open_descriptor* socket,
   const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   detail::message_with_fds message({&piece, 1});
   message.attach(fds);
-  io::detail::request_awaiter<send_message_operation> sending(std::in_place, socket,
-                                                              message.header);
-  co_return co_await sending;
+  io::detail::request_awaiter<send_message_operation> operation(std::in_place, socket,
+                                                                message.header);
+  co_return co_await operation;
 }
 
 task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* socket,
@@ -42,9 +42,9 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* socket,
   const iovec piece{buffer.data(), buffer.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
-  io::detail::request_awaiter<receive_message_operation> receiving(std::in_place, socket,
+  io::detail::request_awaiter<receive_message_operation> operation(std::in_place, socket,
                                                                    message.header);
-  const std::size_t size = co_await receiving;
+  const std::size_t size = co_await operation;
   std::vector<unique_fd> fds = message.take();
   if (message.is_truncated()) {
     gyre::detail::throw_system_error(EMFILE, "gyre::net::unix_stream::receive_fds");
@@ -77,8 +77,8 @@ peer_credentials unix_stream::credentials() const {
 }
 
 std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop) {
-  auto [one, other] = socket_pair();
-  return {unix_stream(loop, std::move(one)), unix_stream(loop, std::move(other))};
+  auto [first, other] = socket_pair();
+  return {unix_stream(loop, std::move(first)), unix_stream(loop, std::move(other))};
 }
 
 unix_listener::unix_listener(event_loop& loop, const endpoint& local,
@@ -89,17 +89,17 @@ task<unix_stream> connect_unix(event_loop& loop, endpoint remote) {
   socket result = socket::open(address_family::local, socket_type::stream);
   auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, result.release(),
                                                                   io::handle_kind::socket);
-  auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
+  auto connect_task = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, descriptor.get(), std::as_const(remote).data(), remote.size()));
-  const auto outcome = co_await std::move(connecting);
+  const auto outcome = co_await std::move(connect_task);
   if (!outcome) detail::throw_not_connected(outcome.error(), remote);
   co_return detail::stream_maker::make<unix_stream>(std::move(descriptor));
 }
 
 task<unix_stream> connect_unix(endpoint remote) {
   const task_context& context = co_await gyre::detail::this_context();
-  task<unix_stream> connecting = connect_unix(detail::loop_of(context), remote);
-  co_return co_await std::move(connecting);
+  task<unix_stream> connect_task = connect_unix(detail::loop_of(context), remote);
+  co_return co_await std::move(connect_task);
 }
 
 }  // namespace gyre::net

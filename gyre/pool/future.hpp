@@ -146,8 +146,8 @@ class [[nodiscard]] future {
   /// Waits for the task, and returns its result or throws its exception. May be called once.
   T get() {
     state().wait_until(steady_time::max());
-    const future finished(std::move(*this));
-    return finished.state_->take();
+    const future source(std::move(*this));
+    return source.state_->take();
   }
 
   /// Waits for the result, without a time limit, and does not take it.
@@ -234,8 +234,8 @@ class future_state_awaiter : future_state_waiter {
 template <class F>
 submission<std::decay_t<F>> make_future_task(F&& callable) {
   using task = submitted_task<std::decay_t<F>>;
-  auto* const submitted = new task(std::forward<F>(callable));
-  return {*submitted, future<submitted_result_t<std::decay_t<F>>>(*submitted)};
+  auto* const new_task = new task(std::forward<F>(callable));
+  return {*new_task, future<submitted_result_t<std::decay_t<F>>>(*new_task)};
 }
 
 }  // namespace detail

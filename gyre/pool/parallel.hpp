@@ -68,8 +68,8 @@ void invoke_all(Executor&, F& last) {
 }
 
 template <class Executor, class F, class... Others>
-void invoke_all(Executor& target, F& first, Others&... others) {
-  auto invoke_others = [&] { invoke_all(target, others...); };
+void invoke_all(Executor& target, F& first, Others&... further_callables) {
+  auto invoke_others = [&] { invoke_all(target, further_callables...); };
   forked_call<decltype(invoke_others)> fork(invoke_others);
   fork_queue* const queue = target.fork_queue_here();
   if (queue == nullptr || !queue->push(fork)) [[unlikely]] {
@@ -77,7 +77,7 @@ void invoke_all(Executor& target, F& first, Others&... others) {
       first();
       invoke_others();
     };
-    auto fork_there = [&] { invoke_all(target, first, others...); };
+    auto fork_there = [&] { invoke_all(target, first, further_callables...); };
     return target.running_here() ? invoke_in_turn() : run_on(target, fork_there);
   }
   try {
@@ -124,13 +124,13 @@ class divided_loop {
 
    private:
     static void run(operation& self) noexcept {
-      auto& stolen = static_cast<piece&>(self);
-      stolen.begin();
-      stolen.loop_.guard([&] {
-        stolen.part.emplace(stolen.loop_.prototype_);
-        stolen.loop_.divide(stolen.first_, stolen.last_, *stolen.part);
+      auto& own_piece = static_cast<piece&>(self);
+      own_piece.begin();
+      own_piece.loop_.guard([&] {
+        own_piece.part.emplace(own_piece.loop_.prototype_);
+        own_piece.loop_.divide(own_piece.first_, own_piece.last_, *own_piece.part);
       });
-      stolen.finish();
+      own_piece.finish();
     }
 
     divided_loop& loop_;
@@ -146,9 +146,10 @@ class divided_loop {
       piece second(*this, middle, last);
       const bool is_forked = queue != nullptr && queue->push(second);
       while (first != middle && !second.is_taken() && !failed()) {
-        const Index next = middle - first > grain_ ? static_cast<Index>(first + grain_) : middle;
-        run_step(first, next, part);
-        first = next;
+        const Index end_of_piece =
+            middle - first > grain_ ? static_cast<Index>(first + grain_) : middle;
+        run_step(first, end_of_piece, part);
+        first = end_of_piece;
       }
       if (first != middle) divide(first, middle, part);
       if (is_forked && !queue->take_back(second)) {
@@ -244,8 +245,8 @@ struct reduce_part {
     }
     value = std::move(sum);
   }
-  void append(reduce_part&& next) {
-    value = std::invoke(combine, std::move(value), std::move(next.value));
+  void append(reduce_part&& part) {
+    value = std::invoke(combine, std::move(value), std::move(part.value));
   }
 };
 
@@ -287,8 +288,8 @@ void parallel_for(Executor& target, First first, Last last, Body&& body,
   using part = detail::for_part<index, std::remove_reference_t<Body>>;
   part whole{body};
   const part prototype = whole;
-  detail::divided_loop divided(target, detail::grain_of(begin, end, options), prototype);
-  divided.run(begin, end, whole);
+  detail::divided_loop loop(target, detail::grain_of(begin, end, options), prototype);
+  loop.run(begin, end, whole);
 }
 
 /// Calls body(element) for each element of `range`, which several threads index at the same time.
@@ -327,8 +328,8 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
                                    std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
   part whole = prototype;
-  detail::divided_loop divided(target, detail::grain_of(begin, end, options), prototype);
-  divided.run(begin, end, whole);
+  detail::divided_loop loop(target, detail::grain_of(begin, end, options), prototype);
+  loop.run(begin, end, whole);
   return std::move(whole.value);
 }
 

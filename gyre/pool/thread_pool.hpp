@@ -146,11 +146,11 @@ class thread_pool final : public executor {
   template <std::ranges::input_range Range>
     requires std::invocable<std::ranges::range_value_t<Range>&>
   void post_bulk(Range&& callables, task_priority priority = task_priority::normal) {
-    for (auto&& each : callables) {
+    for (auto&& callable : callables) {
       if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::view<Range>) {
-        post(each, priority);
+        post(callable, priority);
       } else {
-        post(std::move(each), priority);
+        post(std::move(callable), priority);
       }
     }
   }
@@ -171,13 +171,13 @@ class thread_pool final : public executor {
   // These overloads explain wrong arguments: see base/detail/misuse.hpp.
   void post(detail::misused_callable explained, task_priority priority = {});
   template <class F, class... More>
-  void post(F&& callable, detail::misused_argument explained, More&&... more);
+  void post(F&& callable, detail::misused_argument explained, More&&... arguments);
   bool try_post(detail::misused_callable explained, task_priority priority = {});
   template <class F, class... More>
-  bool try_post(F&& callable, detail::misused_argument explained, More&&... more);
+  bool try_post(F&& callable, detail::misused_argument explained, More&&... arguments);
   future<> submit(detail::misused_callable explained, task_priority priority = {});
   template <class F, class... More>
-  future<> submit(F&& callable, detail::misused_argument explained, More&&... more);
+  future<> submit(F&& callable, detail::misused_argument explained, More&&... arguments);
   future<> async_post(detail::misused_callable explained, task_priority priority = {});
   future<> async_submit(detail::misused_callable explained, task_priority priority = {});
   void post_after(duration delay, detail::misused_callable explained);

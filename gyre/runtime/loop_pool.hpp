@@ -70,8 +70,8 @@ class basic_loop_pool {
   // to another. The thread that destroys the pool cannot be joined.
   ~basic_loop_pool() {
     stop();
-    for (auto& each : threads_) {
-      if (!each->is_current()) each->join();
+    for (auto& thread : threads_) {
+      if (!thread->is_current()) thread->join();
     }
   }
 
@@ -81,7 +81,7 @@ class basic_loop_pool {
   std::vector<event_loop*> loops() {
     std::vector<event_loop*> loops;
     loops.reserve(size());
-    for (auto& each : threads_) loops.push_back(&each->loop());
+    for (auto& thread : threads_) loops.push_back(&thread->loop());
     return loops;
   }
 
@@ -97,27 +97,27 @@ class basic_loop_pool {
   std::size_t index_for_hash(std::uint64_t hash) const noexcept {
     // Multiplies as in Fibonacci hashing (Knuth, 1973), and scales the high half to the range
     // (Lemire, 2019).
-    const std::uint64_t mixed = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
-    return static_cast<std::size_t>((mixed * size()) >> 32);
+    const std::uint64_t high_bits = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
+    return static_cast<std::size_t>((high_bits * size()) >> 32);
   }
 
   /// Stops each loop after its current turn (see event_loop::stop()); returns at once.
   void stop() noexcept {
-    for (auto& each : threads_) each->stop();
+    for (auto& thread : threads_) thread->stop();
   }
   /// Waits until all threads have ended, after stop(). Rethrows the exception that ended a thread;
   /// if there are several, the one of the lowest index.
   void join() {
-    static_cast<void>(join_each([](basic_loop_thread<Loop>& each) {
-      each.join();
+    static_cast<void>(join_each([](basic_loop_thread<Loop>& thread) {
+      thread.join();
       return true;
     }));
   }
   /// Like join(), but returns false after `timeout`. May throw while other threads still run.
   [[nodiscard]] bool join_for(duration timeout) {
     const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
-    return join_each([deadline](basic_loop_thread<Loop>& each) {
-      return each.join_for(deadline - detail::monotonic_now());
+    return join_each([deadline](basic_loop_thread<Loop>& thread) {
+      return thread.join_for(deadline - detail::monotonic_now());
     });
   }
 
@@ -127,9 +127,9 @@ class basic_loop_pool {
   bool join_each(Join join) {
     bool all_ended = true;
     std::exception_ptr first_error;
-    for (auto& each : threads_) {
+    for (auto& thread : threads_) {
       try {
-        all_ended = join(*each) && all_ended;
+        all_ended = join(*thread) && all_ended;
       } catch (...) {
         if (!first_error) first_error = std::current_exception();
       }
@@ -140,16 +140,16 @@ class basic_loop_pool {
 
   loop_thread_options<Loop> options_for(std::size_t index) {
     loop_thread_options<Loop> result;
-    const auto& shared = options_;
-    if (!shared->name.empty()) result.name = shared->name + "-" + std::to_string(index);
-    if (!shared->cpus.empty()) result.cpus = {shared->cpus[index % shared->cpus.size()]};
-    if (shared->on_start) {
-      result.on_start = [shared, index](Loop& target) { shared->on_start(target, index); };
+    const auto& settings = options_;
+    if (!settings->name.empty()) result.name = settings->name + "-" + std::to_string(index);
+    if (!settings->cpus.empty()) result.cpus = {settings->cpus[index % settings->cpus.size()]};
+    if (settings->on_start) {
+      result.on_start = [settings, index](Loop& target) { settings->on_start(target, index); };
     }
-    if (shared->on_stop) {
-      result.on_stop = [shared, index](Loop& target) { shared->on_stop(target, index); };
+    if (settings->on_stop) {
+      result.on_stop = [settings, index](Loop& target) { settings->on_stop(target, index); };
     }
-    if (shared->loop) result.loop = shared->loop(index);
+    if (settings->loop) result.loop = settings->loop(index);
     return result;
   }
 

@@ -82,8 +82,8 @@ std::unique_ptr<signal_set> runtime::take_debug_signal() {
 
 void runtime::watch_threads() {
   watchdog_.emplace(std::move(*options_.watchdog));
-  for (std::size_t each = 0; each < loops_.size(); ++each) {
-    watchdog_->watch(loops_[each], "loop " + std::to_string(each));
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    watchdog_->watch(loops_[i], "loop " + std::to_string(i));
   }
   watchdog_->watch(pool_, "pool");
 }
@@ -139,9 +139,9 @@ void runtime::end() {
   slow_dumps_.reset();
   observation_->hide();
   // Posts stop(), so that it runs after all tasks that were posted before.
-  for (std::size_t each = 0; each < loops_.size(); ++each) {
-    loop& ending = loops_[each];
-    ending.post([&ending] { ending.stop(); });
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    loop& target = loops_[i];
+    target.post([&target] { target.stop(); });
   }
   loops_.join();
   if (sequence_.is_forced()) {
@@ -154,7 +154,7 @@ void runtime::end() {
 
 runtime_metrics runtime::metrics() {
   runtime_metrics sum{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.count_tasks()};
-  for (std::size_t each = 0; each < loops_.size(); ++each) sum.loops += loops_[each].metrics();
+  for (std::size_t i = 0; i < loops_.size(); ++i) sum.loops += loops_[i].metrics();
   return sum;
 }
 

@@ -316,8 +316,9 @@ class sharded {
   template <class Map, class Value, class Reduce>
   task<Value> reduce_mapped(Map map, Value initial, Reduce reduce) {
     std::vector<task<result_of<Map>>> calls = calls_of_all(map);
-    auto mapped = co_await when_all(std::move(calls));
-    for (auto& each : mapped) initial = std::invoke(reduce, std::move(initial), std::move(each));
+    auto results = co_await when_all(std::move(calls));
+    for (auto& result : results)
+      initial = std::invoke(reduce, std::move(initial), std::move(result));
     co_return initial;
   }
 
@@ -331,8 +332,8 @@ class sharded {
   }
 
   static std::exception_ptr first_of(const errors& each_error) noexcept {
-    for (const std::exception_ptr& each : each_error) {
-      if (each != nullptr) return each;
+    for (const std::exception_ptr& error : each_error) {
+      if (error != nullptr) return error;
     }
     return nullptr;
   }

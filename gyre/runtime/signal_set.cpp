@@ -51,26 +51,26 @@ signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
 }
 
 signal_set::blocked_signals::~blocked_signals() {
-  sigset_t unblocked;
-  sigemptyset(&unblocked);
+  sigset_t signals;
+  sigemptyset(&signals);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals_, signal) != 1) continue;
     std::uint32_t& set_count = receiving_set_counts[static_cast<std::size_t>(signal)];
     if (set_count > 0) --set_count;  // 0 if the set was constructed on another thread
-    if (set_count == 0) sigaddset(&unblocked, signal);
+    if (set_count == 0) sigaddset(&signals, signal);
   }
-  system::change_signal_mask(SIG_UNBLOCK, unblocked);
+  system::change_signal_mask(SIG_UNBLOCK, signals);
 }
 
 signal_set::signal_set(event_loop& loop, std::span<const int> signals)
-    : blocked_(set_of(signals)),
+    : blocked_signals_(set_of(signals)),
       descriptor_(open_signal_queue(signals)),
       callback_(nullptr),
       watch_(loop, descriptor_.get(), [this](readiness) { receive(); }),
       waits_(loop, descriptor_.get(), *this) {}
 
 signal_set::signal_set(event_loop& loop, std::span<const int> signals, function callback)
-    : blocked_(set_of(signals)),
+    : blocked_signals_(set_of(signals)),
       descriptor_(open_signal_queue(signals)),
       callback_(std::move(callback)),
       watch_(loop, descriptor_.get(), [this](readiness) { receive(); }),
@@ -79,9 +79,9 @@ signal_set::signal_set(event_loop& loop, std::span<const int> signals, function 
 }
 
 void unblock_signals() noexcept {
-  sigset_t none;
-  sigemptyset(&none);
-  system::change_signal_mask(SIG_SETMASK, none);
+  sigset_t no_signals;
+  sigemptyset(&no_signals);
+  system::change_signal_mask(SIG_SETMASK, no_signals);
 }
 
 void signal_set::throw_has_function() {
@@ -92,8 +92,8 @@ void signal_set::throw_has_function() {
 std::optional<std::expected<signal_info, std::error_code>> signal_set::try_take() noexcept {
   signal_info info;
   const auto bytes = std::as_writable_bytes(std::span(&info, 1));
-  const io::result received = system::read(descriptor_.get(), bytes);
-  if (!received || received.count() != sizeof info) return std::nullopt;
+  const io::result result = system::read(descriptor_.get(), bytes);
+  if (!result || result.count() != sizeof info) return std::nullopt;
   return info;
 }
 

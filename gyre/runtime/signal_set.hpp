@@ -123,7 +123,7 @@ class signal_set {
   std::optional<std::expected<signal_info, std::error_code>> try_take() noexcept;
   void receive();
 
-  blocked_signals blocked_;
+  blocked_signals blocked_signals_;
   unique_fd descriptor_;
   detail::callback<const signal_info&> callback_;
   fd_watch watch_;  // watches descriptor_ if callback_ is set

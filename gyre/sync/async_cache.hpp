@@ -91,16 +91,16 @@ class async_cache_core {
   template <class K>
   value find(const K& key) {
     const steady_time now = this->now();
-    node expired;  // destroyed after unlocking, because ~T is user code
+    node old_node;  // destroyed after unlocking, because ~T is user code
     const std::lock_guard hold(mutex_);
-    const auto found = entries_.find(key);
-    if (found != entries_.end() && found->second.expiry > now) {
+    const auto match = entries_.find(key);
+    if (match != entries_.end() && match->second.expiry > now) {
       ++statistics_.hits;
-      use(found->second);
-      return found->second.content;
+      use(match->second);
+      return match->second.content;
     }
     ++statistics_.misses;
-    if (found != entries_.end()) expired = remove(found);
+    if (match != entries_.end()) old_node = remove(match);
     return nullptr;
   }
 
@@ -122,34 +122,34 @@ class async_cache_core {
     const steady_time expiry =
         has_time_to_live() ? later(now(), settings_.time_to_live) : steady_time::max();
     for (bool is_stored = false; !is_stored;) {
-      node dropped;
-      typename flights::node replaced;
+      node old_node;
+      typename flights::node old_flight;
       const std::lock_guard hold(mutex_);
       if (is_loaded && !loads_.is_current(key)) return;
-      if (!is_loaded) replaced = loads_.extract(*key);
-      is_stored = store_or_make_room(key, content, weight, expiry, dropped);
+      if (!is_loaded) old_flight = loads_.extract(*key);
+      is_stored = store_or_make_room(key, content, weight, expiry, old_node);
     }
   }
 
   template <class K>
   bool invalidate(const K& key) {
-    node removed;
-    typename flights::node forgotten;
+    node old_node;
+    typename flights::node old_flight;
     const std::lock_guard hold(mutex_);
-    forgotten = loads_.extract(key);
-    const auto found = entries_.find(key);
-    if (found == entries_.end()) return false;
-    removed = remove(found);
+    old_flight = loads_.extract(key);
+    const auto match = entries_.find(key);
+    if (match == entries_.end()) return false;
+    old_node = remove(match);
     return true;
   }
 
   void clear() {
-    typename flights::table forgotten;
-    table removed;
+    typename flights::table old_flights;
+    table old_entries;
     intrusive_list<entry> removed_by_use;
     const std::lock_guard hold(mutex_);
-    loads_.extract_all(forgotten);
-    entries_.swap(removed);
+    loads_.extract_all(old_flights);
+    entries_.swap(old_entries);
     removed_by_use.splice_back(by_use_);
     weight_ = 0;
   }
@@ -203,18 +203,18 @@ class async_cache_core {
   static task<value> load(std::shared_ptr<async_cache_core> self, identity key, Loader loader) {
     // Another load may have stored the value after the caller looked it up.
     if (value cached_value = self->peek(key)) co_return cached_value;
-    attempt counted(*self);
-    value loaded;
+    attempt own_attempt(*self);
+    value new_value;
     if constexpr (awaitable<std::invoke_result_t<Loader&, const Key&>>) {
-      decltype(auto) loading = std::invoke(loader, *key);
-      auto result = co_await static_cast<decltype(loading)&&>(loading);
-      loaded = std::make_shared<const T>(std::move(result));
+      decltype(auto) load_task = std::invoke(loader, *key);
+      auto result = co_await static_cast<decltype(load_task)&&>(load_task);
+      new_value = std::make_shared<const T>(std::move(result));
     } else {
-      loaded = std::make_shared<const T>(std::invoke(loader, *key));
+      new_value = std::make_shared<const T>(std::invoke(loader, *key));
     }
-    self->store(key, loaded, true);
-    counted.succeed();
-    co_return loaded;
+    self->store(key, new_value, true);
+    own_attempt.succeed();
+    co_return new_value;
   }
 
   bool has_time_to_live() const noexcept { return settings_.time_to_live != duration::max(); }
@@ -225,9 +225,9 @@ class async_cache_core {
   value peek(const identity& key) const {
     const steady_time now = this->now();
     const std::lock_guard hold(mutex_);
-    const auto found = entries_.find(key);
-    const bool valid = found != entries_.end() && found->second.expiry > now;
-    return valid ? found->second.content : nullptr;
+    const auto match = entries_.find(key);
+    const bool valid = match != entries_.end() && match->second.expiry > now;
+    return valid ? match->second.content : nullptr;
   }
 
   // The functions below are called with the lock held.
@@ -237,9 +237,9 @@ class async_cache_core {
     by_use_.push_back(target);
   }
   node remove(typename table::iterator position) {
-    entry& removed = position->second;
-    removed.unlink();
-    weight_ -= removed.weight;
+    entry& old_entry = position->second;
+    old_entry.unlink();
+    weight_ -= old_entry.weight;
     return entries_.extract(position);
   }
 
@@ -253,9 +253,9 @@ class async_cache_core {
       if (!is_new) dropped_node = remove(match);
       return true;
     }
-    const std::size_t others = weight_ - (is_new ? 0 : match->second.weight);
+    const std::size_t other_weight = weight_ - (is_new ? 0 : match->second.weight);
     const bool has_room = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
-                          others <= settings_.weight_limit - weight;
+                          other_weight <= settings_.weight_limit - weight;
     if (!has_room) {
       if (!is_new) use(match->second);  // so that the next line drops another entry
       dropped_node = remove(entries_.find(*by_use_.front().key));
@@ -263,13 +263,13 @@ class async_cache_core {
       return false;
     }
     if (is_new) match = entries_.try_emplace(key).first;
-    entry& stored = match->second;
-    stored.key = &match->first;
-    stored.content.swap(content);
-    stored.weight = weight;
-    stored.expiry = expiry;
-    weight_ = others + weight;
-    use(stored);
+    entry& target = match->second;
+    target.key = &match->first;
+    target.content.swap(content);
+    target.weight = weight;
+    target.expiry = expiry;
+    weight_ = other_weight + weight;
+    use(target);
     return true;
   }
 
@@ -331,8 +331,8 @@ class async_cache {
     requires std::invocable<Loader&, const Key&>
   task<std::shared_ptr<const T>> get(detail::awaited_value<Key> requested_key, Loader loader) {
     Key key = static_cast<Key&&>(std::move(requested_key));
-    std::shared_ptr<const T> found = core_->find(key);
-    if (found != nullptr) co_return found;
+    std::shared_ptr<const T> result = core_->find(key);
+    if (result != nullptr) co_return result;
     co_return co_await core::share_load(core_, std::move(key), std::move(loader));
   }
 

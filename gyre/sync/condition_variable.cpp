@@ -17,14 +17,14 @@ bool condition_variable::enlist(waiter& node) noexcept {
 }
 
 void condition_variable::notify(std::size_t limit) noexcept {
-  line notified;
+  line notified_line;
   {
     const locked_state state(lock_);
     for (; limit > 0 && !waiting_.empty(); --limit) {
-      move(static_cast<waiter&>(waiting_.front()), notified);
+      move(static_cast<waiter&>(waiting_.front()), notified_line);
     }
   }
-  hand_over(notified);
+  hand_over(notified_line);
 }
 
 void condition_variable::cancel(waiter& node) noexcept {

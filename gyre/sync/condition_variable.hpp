@@ -105,13 +105,13 @@ class [[nodiscard]] condition_variable::wait_operation
     assert(guard_->owns_lock() && "a wait for a gyre::condition_variable without the mutex");
     const task_context& context = detail::context_of(coroutine);
     const inplace_stop_token stop_token = context.stop;
-    mutex& released = *guard_->release();
-    relocked = &released;
+    mutex& target = *guard_->release();
+    relocked = &target;
     begin_wait(coroutine, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
     if (!condition_->enlist(*this)) return detail::gives_way(context, coroutine);
     // This may be gone from here on: the coroutine may resume, or be destroyed.
-    released.unlock();
+    target.unlock();
     return true;
   }
   void await_resume() {

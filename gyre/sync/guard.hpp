@@ -50,7 +50,7 @@ class [[nodiscard]] basic_guard {
 
   /// Unlocks now, if the guard holds a lock.
   void unlock() noexcept {
-    if (Mutex* const held = release()) Access::unlock(*held);
+    if (Mutex* const target = release()) Access::unlock(*target);
   }
   /// Disowns the lock without unlocking: the caller must unlock the returned mutex, if any.
   Mutex* release() noexcept { return std::exchange(mutex_, nullptr); }

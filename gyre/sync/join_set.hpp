@@ -121,14 +121,14 @@ class join_set {
 
  private:
   static next_result take(detail::join_set_core& core, const task_context* context) {
-    const std::unique_ptr<detail::join_set_task> ended = core.pop();
+    const std::unique_ptr<detail::join_set_task> owner = core.pop();
     core.remove_one();
-    if (std::exception_ptr error = ended->take_error()) [[unlikely]] {
+    if (std::exception_ptr error = owner->take_error()) [[unlikely]] {
       std::rethrow_exception(context != nullptr
                                  ? detail::translate_taken_error(*context, std::move(error))
                                  : detail::error_outside(std::move(error)));
     }
-    auto& task = static_cast<detail::typed_join_set_task<T>&>(*ended);
+    auto& task = static_cast<detail::typed_join_set_task<T>&>(*owner);
     if constexpr (std::is_void_v<T>) {
       task.take_result();
       return true;

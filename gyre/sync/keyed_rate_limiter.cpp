@@ -63,14 +63,14 @@ keyed_rate_limiter::decision keyed_rate_limiter::try_acquire(std::span<const std
 keyed_rate_limiter::entry& keyed_rate_limiter::find_or_replace(
     set& candidates, std::uint64_t hash, std::int64_t now,
     std::uint64_t& forgotten_count) noexcept {
-  entry* fullest = candidates.data();
-  for (entry& each : candidates) {
-    if (each.hash == hash) return each;
-    if (each.full_at < fullest->full_at) fullest = &each;
+  entry* result = candidates.data();
+  for (entry& entry : candidates) {
+    if (entry.hash == hash) return entry;
+    if (entry.full_at < result->full_at) result = &entry;
   }
-  if (fullest->full_at > now) ++forgotten_count;
-  *fullest = {.hash = hash};
-  return *fullest;
+  if (result->full_at > now) ++forgotten_count;
+  *result = {.hash = hash};
+  return *result;
 }
 
 keyed_rate_limiter::decision keyed_rate_limiter::decide(entry& bucket, std::int64_t now,

@@ -162,10 +162,10 @@ class oneshot_receiver {
   /// Returns the value without waiting; or the status empty, or closed where receive() returns
   /// nullopt.
   [[nodiscard]] std::expected<T, channel_status> try_receive() {
-    core_type& shared = core();
-    const std::lock_guard hold(shared.mutex());
+    core_type& state = core();
+    const std::lock_guard hold(state.mutex());
     if (!ready()) return std::unexpected(channel_status::empty);
-    auto value = shared.take();
+    auto value = state.take();
     if (!value) return std::unexpected(channel_status::closed);
     if constexpr (std::is_void_v<T>) {
       return {};

@@ -65,10 +65,10 @@ rate_limiter::scaled_time rate_limiter::cost(std::uint64_t tokens) const noexcep
 
 // Returns the time, not before `now`, at which `tokens` tokens are available.
 steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const noexcept {
-  const scaled_time ready = full_at_ - cost(burst_ - tokens);
-  if (ready <= to_scaled_time(now)) return now;
+  const scaled_time ready_time = full_at_ - cost(burst_ - tokens);
+  if (ready_time <= to_scaled_time(now)) return now;
   const auto rate = static_cast<scaled_time>(rate_);
-  const scaled_time nanoseconds = ready / rate + (ready % rate > 0 ? 1 : 0);
+  const scaled_time nanoseconds = ready_time / rate + (ready_time % rate > 0 ? 1 : 0);
   const scaled_time latest = steady_time::max().time_since_epoch().count();
   return steady_time(std::chrono::nanoseconds(
       static_cast<std::chrono::nanoseconds::rep>(std::min(nanoseconds, latest))));
@@ -83,9 +83,9 @@ void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
 template <class Wait>
 auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
   const detail::stops_as_errors no_throw(frame_.context());
-  auto ended = wait.result();
-  if (!ended) error_ = static_cast<std::errc>(ended.error().value());
-  return ended;
+  auto result = wait.result();
+  if (!result) error_ = static_cast<std::errc>(result.error().value());
+  return result;
 }
 
 // begin(), reach_head() and take_tokens() return whether the coroutine waits; if it does, this
@@ -107,9 +107,9 @@ bool rate_limiter::acquire_operation::reach_head() noexcept {
     return false;
   }
   const steady_time now = timers->now();
-  const steady_time ready = limiter_->ready_at(tokens_, now);
-  if (ready <= now) return take_tokens();
-  token_wait_.emplace(ready);
+  const steady_time ready_time = limiter_->ready_at(tokens_, now);
+  if (ready_time <= now) return take_tokens();
+  token_wait_.emplace(ready_time);
   return token_wait_->await_suspend(frame_.get_handle()) || take_tokens();
 }
 

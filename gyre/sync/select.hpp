@@ -82,10 +82,10 @@ template <detail::select_case... Cases>
 [[nodiscard]] auto try_select(Cases... cases)
     -> std::optional<typename detail::select_cases<Cases...>::result_type> {
   detail::select_cases<Cases...> all(std::move(cases)...);
-  const auto chosen = all.first([](auto& one) { return detail::attempt_now(one); });
-  if (!chosen) return std::nullopt;
-  if (const std::error_code error = all.error(*chosen)) throw std::system_error(error);
-  return all.take(*chosen);
+  const auto match = all.first([](auto& candidate) { return detail::attempt_now(candidate); });
+  if (!match) return std::nullopt;
+  if (const std::error_code error = all.error(*match)) throw std::system_error(error);
+  return all.take(*match);
 }
 
 }  // namespace gyre

@@ -43,9 +43,9 @@ class [[nodiscard]] semaphore_permit {
   semaphore_permit(semaphore_permit&& other) noexcept
       : source_(other.source_), count_(other.forget()) {}
   semaphore_permit& operator=(semaphore_permit&& other) noexcept {
-    semaphore_permit taken(std::move(other));
-    std::swap(source_, taken.source_);
-    std::swap(count_, taken.count_);
+    semaphore_permit source(std::move(other));
+    std::swap(source_, source.source_);
+    std::swap(count_, source.count_);
     return *this;
   }
   ~semaphore_permit() { release(); }
@@ -117,12 +117,12 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   [[nodiscard]] std::uint64_t try_acquire_some(std::uint64_t max_permits) noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & busy) == 0) {
-      const std::uint64_t taken = std::min(state / one, max_permits);
-      if (taken == 0) break;
+      const std::uint64_t permits = std::min(state / one, max_permits);
+      if (permits == 0) break;
       // acquire: pairs with the release in release() and state_word::unlock().
-      if (compare_exchange_weak(state, state - taken * one, std::memory_order_acquire,
+      if (compare_exchange_weak(state, state - permits * one, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
-        return taken;
+        return permits;
       }
     }
     return 0;

@@ -150,12 +150,12 @@ class single_flight {
       return true;
     }
     void join_or_add() {
-      node ended;
-      const shared_task<T> unneeded = work_;  // this and `ended` are destroyed after unlocking
+      node old_node;
+      const shared_task<T> old_work = work_;  // this and `old_node` are destroyed after unlocking
       const std::lock_guard hold(flights_.mutex_);
       const auto match = flights_.executions_.find(key_);
       if (join(match)) return;
-      if (match != flights_.executions_.end()) ended = flights_.executions_.extract(match);
+      if (match != flights_.executions_.end()) old_node = flights_.executions_.extract(match);
       flights_.executions_.try_emplace(key_, execution{.work = work_, .callers = 1});
     }
 
@@ -167,8 +167,8 @@ class single_flight {
   template <class Function>
   static task<T> execute(identity key, Function function) {
     if constexpr (awaitable<std::invoke_result_t<Function&, const identity&>>) {
-      decltype(auto) called = std::invoke(function, key);
-      co_return co_await static_cast<decltype(called)&&>(called);
+      decltype(auto) result = std::invoke(function, key);
+      co_return co_await static_cast<decltype(result)&&>(result);
     } else {
       co_return std::invoke(function, key);
     }
@@ -193,23 +193,23 @@ class single_flight {
   void leave(const identity& key) noexcept {
     node last;  // destroyed after unlocking
     const std::lock_guard hold(mutex_);
-    const auto found = executions_.find(key);
-    if (found == executions_.end() || found->first != key) return;
-    if (--found->second.callers == 0) last = executions_.extract(found);
+    const auto match = executions_.find(key);
+    if (match == executions_.end() || match->first != key) return;
+    if (--match->second.callers == 0) last = executions_.extract(match);
   }
   /// Returns whether later calls join the execution `key`.
   bool is_current(const identity& key) const {
     const std::lock_guard hold(mutex_);
-    const auto found = executions_.find(key);
-    return found != executions_.end() && found->first == key;
+    const auto match = executions_.find(key);
+    return match != executions_.end() && match->first == key;
   }
   /// Takes the execution for `key` out of the table and returns it, so that the caller destroys it
   /// without the lock.
   template <class K>
   node extract(const K& key) {
     const std::lock_guard hold(mutex_);
-    const auto found = executions_.find(key);
-    return found == executions_.end() ? node() : executions_.extract(found);
+    const auto match = executions_.find(key);
+    return match == executions_.end() ? node() : executions_.extract(match);
   }
   /// Moves all executions to `target`, which is empty.
   void extract_all(table& target) {

@@ -16,13 +16,14 @@ void append_frame(std::string& text, const std::source_location& frame, std::str
 
 async_backtrace::async_backtrace(const task_context& context) {
   const detail::promise_base* frame = context.trace.innermost.get();
-  for (const task_context* each = &context; each != nullptr; each = each->trace.parent.get()) {
+  for (const task_context* ancestor = &context; ancestor != nullptr;
+       ancestor = ancestor->trace.parent.get()) {
     for (; frame != nullptr; frame = frame->trace.awaited_by.get()) {
       const bool has_begun = frame->trace.place.get().line() != 0;
       if (has_begun) frames_.push_back(frame->trace.place.get());
     }
-    if (name_.empty() && each->trace.name.get() != nullptr) name_ = each->trace.name.get();
-    frame = each->trace.awaited_by.get();
+    if (name_.empty() && ancestor->trace.name.get() != nullptr) name_ = ancestor->trace.name.get();
+    frame = ancestor->trace.awaited_by.get();
   }
 }
 

@@ -45,7 +45,7 @@ class async_backtrace {
 
   /// Returns one line for each frame, "  at function (file:line)".
   std::string to_string() const;
-  friend std::ostream& operator<<(std::ostream& out, const async_backtrace& trace);
+  friend std::ostream& operator<<(std::ostream& output, const async_backtrace& trace);
 
  private:
   std::vector<std::source_location> frames_;

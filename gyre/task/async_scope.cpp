@@ -16,8 +16,8 @@ bool scope_join::wait() noexcept {
   }
   if (scope_->close()) {
     for (scope_join* other = scope_->take_joiners(); other != nullptr;) {
-      scope_join& woken = *std::exchange(other, other->next_);
-      woken.context_->where->post(woken);
+      scope_join& join = *std::exchange(other, other->next_);
+      join.context_->where->post(join);
     }
     return false;
   }
@@ -81,18 +81,18 @@ std::coroutine_handle<> async_scope::resume_joiners(scope& self,
                                                     const executor* end_executor) noexcept {
   // The caller resumes one joiner that runs on the executor of the last task; the other joiners are
   // posted.
-  std::coroutine_handle<> next;
-  for (detail::scope_join* each = static_cast<async_scope&>(self).take_joiners();
-       each != nullptr;) {
-    detail::scope_join& joiner = *std::exchange(each, each->next_);
+  std::coroutine_handle<> continuation;
+  for (detail::scope_join* join = static_cast<async_scope&>(self).take_joiners();
+       join != nullptr;) {
+    detail::scope_join& joiner = *std::exchange(join, join->next_);
     executor* const target = joiner.context_->where;
-    if (target == end_executor && !next) {
-      next = joiner.waiting;
+    if (target == end_executor && !continuation) {
+      continuation = joiner.waiting;
     } else {
       target->post(joiner);
     }
   }
-  return next ? next : std::noop_coroutine();
+  return continuation ? continuation : std::noop_coroutine();
 }
 
 }  // namespace gyre

@@ -66,7 +66,7 @@ class collected_results {
     } else {
       type results;
       results.reserve(slots_.size());
-      for (auto& each : slots_) results.push_back(std::move(*each));
+      for (auto& slot : slots_) results.push_back(std::move(*slot));
       return results;
     }
   }

@@ -84,8 +84,8 @@ concept has_context = std::derived_from<Promise, promise_base> || requires(Promi
 
 /// Returns the context of coroutines without a context of their own: no stop token, resumed inline.
 inline const task_context& no_context() noexcept {
-  static const task_context none;
-  return none;
+  static const task_context empty_context;
+  return empty_context;
 }
 
 /// Returns the context of the coroutine `h`, as a `task_context&` if the coroutine has one; else

@@ -13,7 +13,7 @@ class inline_executor_type final : public executor {
   void post(operation& op) noexcept override {
     waiting_.push_back(op);
     if (!std::exchange(is_running_, true)) {
-      while (operation* next = waiting_.pop_front()) next->execute();
+      while (operation* front = waiting_.pop_front()) front->execute();
       is_running_ = false;
     }
   }

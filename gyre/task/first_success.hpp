@@ -46,10 +46,10 @@ task<T> valid_first_success_of(Tasks tasks);
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable First, awaitable... Others>
   requires(std::same_as<task_result_t<First>, task_result_t<Others>> && ...)
-[[nodiscard]] auto first_success(First first, Others... others) {
+[[nodiscard]] auto first_success(First first, Others... rest) {
   using result = task_result_t<First>;
   return detail::valid_first_success_of<result>(std::array<task<result>, 1 + sizeof...(Others)>{
-      as_task(std::move(first)), as_task(std::move(others))...});
+      as_task(std::move(first)), as_task(std::move(rest))...});
 }
 
 /// Does the same as first_success(first, others…) for a range, which must not be empty
@@ -64,9 +64,10 @@ template <awaitable_range Range>
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
-std::suspend_never first_success(detail::misused_awaitable explained, More&&... more);
+std::suspend_never first_success(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>
-std::suspend_never first_success(First first, detail::misused_awaitable explained, More&&... more);
+std::suspend_never first_success(First first, detail::misused_awaitable explained,
+                                 More&&... awaitables);
 
 namespace detail {
 
@@ -74,14 +75,14 @@ template <class T>
 std::vector<child_task<T>> children_of(child_group& group, std::vector<task<T>>& tasks) {
   std::vector<child_task<T>> children;
   children.reserve(tasks.size());
-  for (task<T>& each : tasks) children.emplace_back(group, std::move(each));
+  for (task<T>& task : tasks) children.emplace_back(group, std::move(task));
   return children;
 }
 template <class T, std::size_t N>
 std::array<child_task<T>, N> children_of(child_group& group, std::array<task<T>, N>& tasks) {
   return std::apply(
-      [&group](auto&... each) {
-        return std::array<child_task<T>, N>{child_task<T>(group, std::move(each))...};
+      [&group](auto&... children) {
+        return std::array<child_task<T>, N>{child_task<T>(group, std::move(children))...};
       },
       tasks);
 }
@@ -92,8 +93,8 @@ task<T> first_success_of(Tasks tasks) {
   auto contenders = children_of(group, tasks);
   success_race<T> race(group);
   co_await group.adopt();
-  for (child_task<T>& each : contenders) {
-    each.start();
+  for (child_task<T>& contender : contenders) {
+    contender.start();
     while (group.has_ended()) {
       child_group::child& child = co_await group.wait_for_end();
       race.add(child);
@@ -111,7 +112,7 @@ task<T> first_success_of(Tasks tasks) {
 
 template <class T, class Tasks>
 task<T> valid_first_success_of(Tasks tasks) {
-  const auto is_valid = [](const task<T>& each) { return each.valid(); };
+  const auto is_valid = [](const task<T>& candidate) { return candidate.valid(); };
   if (!std::ranges::all_of(tasks, is_valid)) throw_empty_task();
   return first_success_of<T>(std::move(tasks));
 }

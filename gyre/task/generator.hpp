@@ -149,16 +149,19 @@ class generator_promise : public slab_frame {
   };
 
   template <class Nested, class Iterator, class Sentinel>
-  static Nested walk(std::allocator_arg_t, std::allocator<std::byte>, Iterator each, Sentinel end) {
-    return walk<Nested>(std::move(each), std::move(end));
+  static Nested walk(std::allocator_arg_t, std::allocator<std::byte>, Iterator position,
+                     Sentinel end) {
+    return walk<Nested>(std::move(position), std::move(end));
   }
   template <class Nested, class Allocator, class Iterator, class Sentinel>
-  static Nested walk(std::allocator_arg_t, Allocator, Iterator each, Sentinel end) {
-    for (; each != end; ++each) co_yield static_cast<yielded_from<decltype(*each), Yielded>>(*each);
+  static Nested walk(std::allocator_arg_t, Allocator, Iterator position, Sentinel end) {
+    for (; position != end; ++position)
+      co_yield static_cast<yielded_from<decltype(*position), Yielded>>(*position);
   }
   template <class Nested, class Iterator, class Sentinel>
-  static Nested walk(Iterator each, Sentinel end) {
-    for (; each != end; ++each) co_yield static_cast<yielded_from<decltype(*each), Yielded>>(*each);
+  static Nested walk(Iterator position, Sentinel end) {
+    for (; position != end; ++position)
+      co_yield static_cast<yielded_from<decltype(*position), Yielded>>(*position);
   }
 
   void rethrow_if_failed() {

@@ -21,18 +21,18 @@ void interval::reset() noexcept {
 
 // Returns the time of the tick that follows the one that was due at `previous`, which is being
 // returned at the present time of `timers`.
-steady_time interval::next_due(steady_time previous, const timer_service& timers,
+steady_time interval::next_due(steady_time last_tick, const timer_service& timers,
                                bool is_late) const noexcept {
-  const steady_time next = detail::later(previous, period_);
-  if (missed_ == missed_ticks::burst) return next;
+  const steady_time next_tick = detail::later(last_tick, period_);
+  if (missed_ == missed_ticks::burst) return next_tick;
   const steady_time current_time = timers.now();
-  const bool is_next_due = current_time >= next;
+  const bool is_next_due = current_time >= next_tick;
   if (missed_ == missed_ticks::delay) {
-    return is_late || is_next_due ? detail::later(current_time, period_) : next;
+    return is_late || is_next_due ? detail::later(current_time, period_) : next_tick;
   }
-  if (!is_next_due) return next;
-  const auto periods = (current_time - previous) / period_;
-  return detail::later(previous + periods * period_, period_);
+  if (!is_next_due) return next_tick;
+  const auto periods = (current_time - last_tick) / period_;
+  return detail::later(last_tick + periods * period_, period_);
 }
 
 namespace detail {
@@ -51,7 +51,7 @@ sleep_awaiter& interval_tick::begin(executor& target) noexcept {
 }
 
 std::expected<steady_time, std::error_code> interval_tick::result() {
-  if (const auto slept = sleep_->result(); !slept) return std::unexpected(slept.error());
+  if (const auto result = sleep_->result(); !result) return std::unexpected(result.error());
   interval_->due_ = interval_->next_due(due_, *timers_, is_late_);
   return due_;
 }

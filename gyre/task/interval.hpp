@@ -122,7 +122,7 @@ class interval {
  private:
   friend tick_operation;
 
-  steady_time next_due(steady_time previous, const timer_service& timers,
+  steady_time next_due(steady_time last_tick, const timer_service& timers,
                        bool is_late) const noexcept;
 
   std::chrono::nanoseconds period_;

@@ -37,8 +37,8 @@ class misused_coroutine {
 template <class Function, class... Arguments>
 task<task_result_t<std::invoke_result_t<Function&, Arguments...>>> invoke_owned(
     Function function, Arguments... arguments) {
-  decltype(auto) returned = std::invoke(function, std::move(arguments)...);
-  co_return co_await static_cast<decltype(returned)&&>(returned);
+  decltype(auto) result = std::invoke(function, std::move(arguments)...);
+  co_return co_await static_cast<decltype(result)&&>(result);
 }
 
 template <class Function, class... Arguments>

@@ -67,16 +67,16 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
     self.report_error();
   }
   if (owner == nullptr) {
-    const std::coroutine_handle<> resumed = self.wake_awaiters();
-    return resumed ? resumed : std::noop_coroutine();
+    const std::coroutine_handle<> coroutine = self.wake_awaiters();
+    return coroutine ? coroutine : std::noop_coroutine();
   }
   scope_access::unlist(*owner, self);
-  const std::coroutine_handle<> resumed = self.wake_awaiters();
+  const std::coroutine_handle<> coroutine = self.wake_awaiters();
   // The task's awaiters are woken before the scope's parent; only one coroutine may be resumed on
   // this thread.
   const std::coroutine_handle<> joins_scope =
-      scope_access::finish_task(*owner, resumed ? nullptr : end_executor);
-  return resumed ? resumed : joins_scope;
+      scope_access::finish_task(*owner, coroutine ? nullptr : end_executor);
+  return coroutine ? coroutine : joins_scope;
 }
 
 // Called by an executor that was destroyed before the task started, or is out of memory.

@@ -39,7 +39,7 @@ void for_each_live_task(auto take) {
   const steady_time current_time = monotonic_now();
   for (live_task_record_part& part : live_task_record()) {
     const std::lock_guard lock(part.mutex);
-    for (const live_task_entry& each : part.entries) take(describe(each, current_time));
+    for (const live_task_entry& entry : part.entries) take(describe(entry, current_time));
   }
 }
 

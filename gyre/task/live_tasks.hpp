@@ -40,7 +40,7 @@ struct live_task {
 
   /// Writes one line, such as `"session" from server.cpp:40, for 12.5 s`. Quotes, backslashes and
   /// control characters of a name, and bytes that are not UTF-8, are escaped.
-  friend std::ostream& operator<<(std::ostream& out, const live_task& task);
+  friend std::ostream& operator<<(std::ostream& output, const live_task& task);
 };
 
 /// Switches the record of started tasks on or off. Recorded are the tasks that spawn(),

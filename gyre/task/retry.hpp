@@ -77,7 +77,7 @@ template <detail::attempt_maker Make,
 // Explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
 std::suspend_never retry(detail::misused_attempt explained, retry_options options = {},
-                         More&&... more);
+                         More&&... arguments);
 
 namespace detail {
 

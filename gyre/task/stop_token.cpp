@@ -87,18 +87,18 @@ detail::linked_stop_source* detail::linked_stop_source::find_unlinked(
 // by recursion, as there may be thousands of them.
 void detail::linked_stop_source::make_link() noexcept {
   linked_stop_source* first = nullptr;
-  for (auto* each = this; each != nullptr; each = find_unlinked(each->parent_.source_)) {
+  for (auto* source = this; source != nullptr; source = find_unlinked(source->parent_.source_)) {
     // relaxed: a thread that finds the source claimed need not wait, because a stop that comes
     // through the link calls that thread's callbacks.
-    if (each->is_claimed_.exchange(true, std::memory_order_relaxed)) break;
-    each->next_to_link_ = first;
-    first = each;
+    if (source->is_claimed_.exchange(true, std::memory_order_relaxed)) break;
+    source->next_to_link_ = first;
+    first = source;
   }
   while (first != nullptr) {
-    linked_stop_source& ready = *first;
-    first = ready.next_to_link_;
-    ::new (&ready.link_) link(ready.parent_, request_stop_of{&ready});
-    ready.unlock(ready.lock_unless(0, 0) & ~unlinked);
+    linked_stop_source& source = *first;
+    first = source.next_to_link_;
+    ::new (&source.link_) link(source.parent_, request_stop_of{&source});
+    source.unlock(source.lock_unless(0, 0) & ~unlinked);
   }
 }
 
@@ -115,13 +115,13 @@ bool inplace_stop_source::attach(detail::stop_callback_base& callback) const noe
 
 void inplace_stop_source::detach(detail::stop_callback_base& callback) const noexcept {
   const word state = lock_unless(0, 0);
-  auto* next = callback.next_;
-  auto* previous = callback.previous_;
+  auto* next_callback = callback.next_;
+  auto* previous_callback = callback.previous_;
   const bool is_first = first(state) == &callback;
-  if (is_first || previous != nullptr) {
-    if (next != nullptr) next->previous_ = previous;
-    if (previous != nullptr) previous->next_ = next;
-    unlock(is_first ? to_word(next) | (state & flags) : state);
+  if (is_first || previous_callback != nullptr) {
+    if (next_callback != nullptr) next_callback->previous_ = previous_callback;
+    if (previous_callback != nullptr) previous_callback->next_ = next_callback;
+    unlock(is_first ? to_word(next_callback) | (state & flags) : state);
     return;
   }
   unlock(state);

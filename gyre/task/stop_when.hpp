@@ -21,11 +21,11 @@ namespace detail {
 /// can never stop.
 class either_stop {
  public:
-  either_stop(inplace_stop_token one, inplace_stop_token other) noexcept
-      : token_(one.stop_possible() ? one : other) {
-    if (!one.stop_possible() || !other.stop_possible() || one == other) return;
-    token_ = source_.emplace(one).get_token();
-    link_.emplace(other, request_stop_of{&*source_});
+  either_stop(inplace_stop_token first, inplace_stop_token second) noexcept
+      : token_(first.stop_possible() ? first : second) {
+    if (!first.stop_possible() || !second.stop_possible() || first == second) return;
+    token_ = source_.emplace(first).get_token();
+    link_.emplace(second, request_stop_of{&*source_});
   }
 
   inplace_stop_token get_token() const noexcept { return token_; }

@@ -59,7 +59,7 @@ class task_local {
     requires std::default_initializable<T>
       : otherwise_() {}
   /// Makes a key whose value is `otherwise` where no value is bound.
-  constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
+  constexpr explicit task_local(T default_value) : otherwise_(std::move(default_value)) {}
   task_local& operator=(task_local&&) = delete;
 
   /// Awaits `object` with `value` bound to the key. Rvalues are moved in; an lvalue must outlive
@@ -77,8 +77,8 @@ class task_local {
   /// waiting. A bound value exists until the end of its await.
   [[nodiscard]] auto get() const noexcept {
     return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
-      const T* const bound = bound_in(context);
-      return bound != nullptr ? *bound : otherwise_;
+      const T* const value_in_context = bound_in(context);
+      return value_in_context != nullptr ? *value_in_context : otherwise_;
     });
   }
   /// Awaited, returns a pointer to the bound value, or null, without waiting.
@@ -89,8 +89,8 @@ class task_local {
 
  private:
   const T* bound_in(const task_context& context) const noexcept {
-    for (auto* each = context.locals; each != nullptr; each = each->outer) {
-      if (each->key == this) return &static_cast<const detail::local_value<T>*>(each)->value;
+    for (auto* binding = context.locals; binding != nullptr; binding = binding->outer) {
+      if (binding->key == this) return &static_cast<const detail::local_value<T>*>(binding)->value;
     }
     return nullptr;
   }

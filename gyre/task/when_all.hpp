@@ -101,18 +101,19 @@ template <awaitable_range Range>
 
 // Explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
-std::suspend_never when_all(detail::misused_awaitable explained, More&&... more);
+std::suspend_never when_all(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>
-std::suspend_never when_all(First first, detail::misused_awaitable explained, More&&... more);
+std::suspend_never when_all(First first, detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, awaitable Second, class... More>
 std::suspend_never when_all(First first, Second second, detail::misused_awaitable explained,
-                            More&&... more);
+                            More&&... awaitables);
 template <class... More>
-std::suspend_never when_all_ready(detail::misused_awaitable explained, More&&... more);
+std::suspend_never when_all_ready(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>
-std::suspend_never when_all_ready(First first, detail::misused_awaitable explained, More&&... more);
+std::suspend_never when_all_ready(First first, detail::misused_awaitable explained,
+                                  More&&... awaitables);
 template <awaitable First, awaitable Second, class... More>
 std::suspend_never when_all_ready(First first, Second second, detail::misused_awaitable explained,
-                                  More&&... more);
+                                  More&&... awaitables);
 
 }  // namespace gyre

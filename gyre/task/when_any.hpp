@@ -112,9 +112,9 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
   std::tuple<child_task<Ts>...> racers(child_task<Ts>(group, std::move(tasks))...);
   co_await group.adopt();
   std::apply(
-      [&group](auto&... each) {
+      [&group](auto&... tasks) {
         // No further child starts once a child has ended.
-        static_cast<void>(((each.start(), !group.has_ended()) && ...));
+        static_cast<void>(((tasks.start(), !group.has_ended()) && ...));
       },
       racers);
   race ends;
@@ -125,14 +125,14 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
 
   const auto for_each = [&](auto&& function) {
     std::size_t index = 0;
-    std::apply([&](auto&... each) { (function(index++, each), ...); }, racers);
+    std::apply([&](auto&... racer) { (function(index++, racer), ...); }, racers);
   };
   std::exception_ptr error;
   const std::size_t winner = ends.winner(group, for_each, error);
   co_await fail_with(error);
   co_return std::apply(
-      [winner](auto&... each) {
-        return when_any_result<element_t<Ts>...>{winner, {race::take(each.work)...}};
+      [winner](auto&... items) {
+        return when_any_result<element_t<Ts>...>{winner, {race::take(items.work)...}};
       },
       racers);
 }
@@ -142,13 +142,13 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   child_group group;
   std::vector<child_task<T>> racers;
   racers.reserve(tasks.size());
-  for (task<T>& each : tasks) racers.emplace_back(group, std::move(each));
+  for (task<T>& candidate : tasks) racers.emplace_back(group, std::move(candidate));
   when_any_range_result<element_t<T>> result;
   // Reserved now, because a failure after the race would lose the values.
   result.values.reserve(tasks.size());
   co_await group.adopt();
-  for (child_task<T>& each : racers) {
-    each.start();
+  for (child_task<T>& racer : racers) {
+    racer.start();
     if (group.has_ended()) break;
   }
   race ends;
@@ -163,7 +163,7 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   std::exception_ptr error;
   result.index = ends.winner(group, for_each, error);
   co_await fail_with(error);
-  for (child_task<T>& each : racers) result.values.push_back(race::take(each.work));
+  for (child_task<T>& racer : racers) result.values.push_back(race::take(racer.work));
   co_return result;
 }
 
@@ -211,18 +211,18 @@ template <awaitable_range Range>
 [[nodiscard]] auto when_any(Range&& range) {
   auto tasks = detail::vector_of_tasks(std::forward<Range>(range));
   if (tasks.empty()) throw std::invalid_argument("gyre::when_any: needs at least one awaitable");
-  const auto is_valid = [](const auto& each) { return each.valid(); };
+  const auto is_valid = [](const auto& candidate) { return candidate.valid(); };
   if (!std::ranges::all_of(tasks, is_valid)) detail::throw_empty_task();
   return detail::when_any_tasks(std::move(tasks));
 }
 
 // Explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
-std::suspend_never when_any(detail::misused_awaitable explained, More&&... more);
+std::suspend_never when_any(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>
-std::suspend_never when_any(First first, detail::misused_awaitable explained, More&&... more);
+std::suspend_never when_any(First first, detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, awaitable Second, class... More>
 std::suspend_never when_any(First first, Second second, detail::misused_awaitable explained,
-                            More&&... more);
+                            More&&... awaitables);
 
 }  // namespace gyre

@@ -31,8 +31,8 @@ constinit thread_local bool allocations_fail = false;
 [[gnu::noinline]] void* counted_allocation(std::size_t size, std::size_t alignment) {
   ++allocation_total;
   if (allocations_fail) throw std::bad_alloc();
-  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
-  void* const memory = std::aligned_alloc(alignment, rounded);
+  const std::size_t rounded_size = (size + alignment - 1) / alignment * alignment;
+  void* const memory = std::aligned_alloc(alignment, rounded_size);
   if (memory == nullptr) throw std::bad_alloc();
   byte_total += static_cast<std::int64_t>(malloc_usable_size(memory));
   return memory;

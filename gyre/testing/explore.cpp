@@ -170,13 +170,13 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
   }
   exploration result;
   for (; result.schedules < schedules; ++seed) {
-    const seed_of_abort announced(seed);
-    auto next = std::make_unique<schedule>(seed, options);
-    result.error = next->run(program);
+    const seed_of_abort seed_guard(seed);
+    auto new_schedule = std::make_unique<schedule>(seed, options);
+    result.error = new_schedule->run(program);
     ++result.schedules;
     const bool has_failed = result.error != nullptr || (options.has_failed && options.has_failed());
     // Leaks a schedule with suspended coroutines, which refer to its executor and stop source.
-    if (next->is_left_suspended()) static_cast<void>(next.release());
+    if (new_schedule->is_left_suspended()) static_cast<void>(new_schedule.release());
     if (!has_failed) continue;
     result.failed_seed = seed;
     result.message = "schedule " + std::to_string(result.schedules) + " of " +

@@ -99,13 +99,13 @@ unsigned response_code(const fake_dns_server::host& host) {
 /// Returns the data of the host's records of this type.
 std::vector<std::string> records_of(const fake_dns_server::host& host, unsigned type) {
   std::vector<std::string> data;
-  for (const net::ip_address& each : host.addresses) {
-    if (type == (each.is_v4() ? type_a : type_aaaa)) {
-      data.emplace_back(each.bytes().begin(), each.bytes().end());
+  for (const net::ip_address& address : host.addresses) {
+    if (type == (address.is_v4() ? type_a : type_aaaa)) {
+      data.emplace_back(address.bytes().begin(), address.bytes().end());
     }
   }
-  for (const fake_dns_server::record& each : host.records) {
-    if (each.type == type) data.push_back(each.data);
+  for (const fake_dns_server::record& record : host.records) {
+    if (record.type == type) data.push_back(record.data);
   }
   return data;
 }
@@ -151,13 +151,13 @@ fake_dns_server::fake_dns_server(event_loop& loop)
 fake_dns_server::record fake_dns_server::srv(unsigned priority, unsigned weight, unsigned port,
                                              std::string_view target) {
   record result{type_srv, {}};
-  for (const unsigned each : {priority, weight, port}) append_number(result.data, each);
+  for (const unsigned number : {priority, weight, port}) append_number(result.data, number);
   append_name(result.data, target);
   return result;
 }
 fake_dns_server::record fake_dns_server::txt(const std::vector<std::string>& parts) {
   record result{type_txt, {}};
-  for (const std::string& each : parts) (result.data += static_cast<char>(each.size())) += each;
+  for (const std::string& part : parts) (result.data += static_cast<char>(part.size())) += part;
   return result;
 }
 fake_dns_server::record fake_dns_server::ptr(std::string_view name) {
@@ -196,22 +196,22 @@ void fake_dns_server::send(const std::string& reply_bytes, const net::endpoint& 
 }
 
 void fake_dns_server::reset_tcp() {
-  for (const connection& each : connections_) {
-    each.socket.shutdown(net::shutdown_side::send);
+  for (const connection& connection : connections_) {
+    connection.socket.shutdown(net::shutdown_side::send);
     const linger at_once{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(each.socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    ::setsockopt(connection.socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
   connections_.clear();
 }
 
 void fake_dns_server::accept() {
-  unique_fd accepted(::accept4(tcp_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (accepted) connections_.emplace_back(*this, net::socket(std::move(accepted)));
+  unique_fd connection_fd(::accept4(tcp_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (connection_fd) connections_.emplace_back(*this, net::socket(std::move(connection_fd)));
 }
 
 void fake_dns_server::serve_tcp(connection& client) {
   const auto drop = [&] {
-    connections_.remove_if([&](const connection& each) { return &each == &client; });
+    connections_.remove_if([&](const connection& connection) { return &connection == &client; });
   };
   std::array<char, 2048> room;
   const ssize_t length = ::read(client.socket.fd(), room.data(), room.size());
@@ -223,12 +223,12 @@ void fake_dns_server::serve_tcp(connection& client) {
     ++tcp_questions_;
     const auto reply_bytes = reply_to(message, false);
     if (!reply_bytes) continue;
-    std::string framed;
-    append_number(framed, reply_bytes->size());
-    framed += *reply_bytes;
+    std::string frame;
+    append_number(frame, reply_bytes->size());
+    frame += *reply_bytes;
     // A single send is enough, because a few replies fit into the socket's buffer.
-    const ssize_t sent = ::send(client.socket.fd(), framed.data(), framed.size(), MSG_NOSIGNAL);
-    if (sent != static_cast<ssize_t>(framed.size())) return drop();
+    const ssize_t count = ::send(client.socket.fd(), frame.data(), frame.size(), MSG_NOSIGNAL);
+    if (count != static_cast<ssize_t>(frame.size())) return drop();
   }
 }
 
@@ -253,14 +253,14 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   append_number(reply_bytes, has_soa ? 1 : 0);
   append_number(reply_bytes, 0);
   reply_bytes += query->bytes;
-  for (const std::string& each : records) {
+  for (const std::string& record : records) {
     append_number(reply_bytes,
                   0xc000u | header_size);  // the name, as a pointer to the question's name
     append_number(reply_bytes, query->type);
     append_number(reply_bytes, class_internet);
     append_long(reply_bytes, answering_host.ttl);
-    append_number(reply_bytes, each.size());
-    reply_bytes += each;
+    append_number(reply_bytes, record.size());
+    reply_bytes += record;
   }
   if (has_soa) append_soa(reply_bytes, *answering_host.negative_ttl);
   if (answering_host.reply == reply_kind::malformed) {

@@ -86,10 +86,10 @@ http::client_response http_client::send(http::client_request request) {
 }
 
 http_exchange http_client::start(http::client_request request) {
-  http_exchange started(world_, spawn_joinable(world_.loop, client_.stream(std::move(request)),
-                                               {.name = "testing::http_client"}));
+  http_exchange exchange(world_, spawn_joinable(world_.loop, client_.stream(std::move(request)),
+                                                {.name = "testing::http_client"}));
   world_.settle();
-  return started;
+  return exchange;
 }
 
 net::tcp_stream http_client::connect() { return connections_->open(); }

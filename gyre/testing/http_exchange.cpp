@@ -19,8 +19,8 @@ http::client_response& http_exchange::response() {
   if (!request_.valid()) {
     throw std::logic_error("http_exchange: the client has left, or the request has failed");
   }
-  auto joined = std::exchange(request_, {});
-  return response_.emplace(world_->run(joined.join()));
+  auto request = std::exchange(request_, {});
+  return response_.emplace(world_->run(request.join()));
 }
 
 std::optional<std::string> http_exchange::next_chunk() {
@@ -37,12 +37,12 @@ std::string http_exchange::read_body() {
 
 std::optional<http::server_sent_event> http_exchange::next_event() {
   for (;;) {
-    const auto is_complete = events_.next(unread_);
+    const auto is_complete = events_.next(unread_events_);
     if (!is_complete) throw std::system_error(is_complete.error(), "http_exchange: next_event");
     if (*is_complete) return events_.event();
     const auto piece = next_chunk();
     if (!piece) return std::nullopt;
-    unread_.append(std::as_bytes(std::span(*piece)));
+    unread_events_.append(std::as_bytes(std::span(*piece)));
   }
 }
 

@@ -65,16 +65,16 @@ class manual_executor final : public executor, public timer_service {
 
   /// Runs the oldest operation or, with a seed, any operation. Returns false if there is none.
   bool run_one() {
-    operation* const next = take();
-    if (next == nullptr) return false;
-    run_here([&] { next->execute(); });
+    operation* const front = take();
+    if (front == nullptr) return false;
+    run_here([&] { front->execute(); });
     return true;
   }
   /// Runs operations, including those that they post, until none is left; returns their number.
   std::size_t run_all() {
-    std::size_t ran = 0;
-    while (run_one()) ++ran;
-    return ran;
+    std::size_t run_count = 0;
+    while (run_one()) ++run_count;
+    return run_count;
   }
   /// Advances the time by `length`: runs all operations, then expires each timer that is due
   /// meanwhile at its own time, followed by the operations pending then. Returns the number of
@@ -85,8 +85,9 @@ class manual_executor final : public executor, public timer_service {
     const steady_time last_tick = gyre::detail::later(end, gyre::detail::timer_wheel::tick_length);
     std::size_t expired_count = 0;
     run_all();
-    for (auto next = wheel_.next_wakeup(); next && *next < last_tick; next = wheel_.next_wakeup()) {
-      expired_count += expire_at(*next);
+    for (auto wakeup = wheel_.next_wakeup(); wakeup && *wakeup < last_tick;
+         wakeup = wheel_.next_wakeup()) {
+      expired_count += expire_at(*wakeup);
       run_all();
     }
     set_time(end);
@@ -96,9 +97,9 @@ class manual_executor final : public executor, public timer_service {
   /// operation. Returns false if no timer is started that can expire (steady_time::max() never
   /// does).
   bool expire_next() {
-    for (auto next = wheel_.next_wakeup(); next; next = wheel_.next_wakeup()) {
-      if (*next == steady_time::max()) return false;
-      if (expire_at(*next) > 0) return true;
+    for (auto wakeup = wheel_.next_wakeup(); wakeup; wakeup = wheel_.next_wakeup()) {
+      if (*wakeup == steady_time::max()) return false;
+      if (expire_at(*wakeup) > 0) return true;
     }
     return false;
   }
@@ -120,7 +121,8 @@ class manual_executor final : public executor, public timer_service {
   operation* take() {
     const std::lock_guard lock(mutex_);
     if (queued_count_ == 0) return nullptr;
-    for (std::size_t skipped = random_ ? (*random_)() % queued_count_ : 0; skipped > 0; --skipped) {
+    for (std::size_t skip_count = random_ ? (*random_)() % queued_count_ : 0; skip_count > 0;
+         --skip_count) {
       queue_.push_back(*queue_.pop_front());
     }
     --queued_count_;
@@ -130,14 +132,14 @@ class manual_executor final : public executor, public timer_service {
   void run_here(Function&& function) {
     struct scope {
       explicit scope(std::atomic<const void*>& innermost) noexcept
-          : running_in(innermost), outer(running_in.exchange(&run)) {}
+          : running_in(innermost), outer_run(running_in.exchange(&run)) {}
       scope& operator=(scope&&) = delete;
-      ~scope() { running_in = outer; }
+      ~scope() { running_in = outer_run; }
       std::atomic<const void*>& running_in;
-      const void* const outer;
+      const void* const outer_run;
       gyre::detail::nested_run run;
     };
-    const scope running(innermost_run_);
+    const scope run_scope(innermost_run_);
     function();
   }
   // Advances the wheel to `time`, which expires one timer, or none if the timers of a slot had to

@@ -141,21 +141,21 @@ call file_call_of(const io_uring_sqe& request) noexcept {
 }
 
 void spoil_file_call(io_uring_sqe& request) {
-  const call equivalent = file_call_of(request);
-  if (equivalent == calls || !consume_fault(equivalent)) return;
+  const call file_call = file_call_of(request);
+  if (file_call == calls || !consume_fault(file_call)) return;
   const std::uint64_t name = request.user_data;
   replaced_results.push_back({name, -errno});
-  if (equivalent == close_call) return;  // a failing close(2) still closes the descriptor
+  if (file_call == close_call) return;  // a failing close(2) still closes the descriptor
   io_uring_prep_nop(&request);
   request.user_data = name;
 }
 
 void spoil_completions(std::span<io_uring_cqe* const> completions) noexcept {
-  for (io_uring_cqe* const each : completions) {
+  for (io_uring_cqe* const completion : completions) {
     const auto position =
-        std::ranges::find(replaced_results, each->user_data, &replaced_result::user_data);
+        std::ranges::find(replaced_results, completion->user_data, &replaced_result::user_data);
     if (position == replaced_results.end()) continue;
-    each->res = position->result;
+    completion->res = position->result;
     replaced_results.erase(position);
   }
 }
@@ -163,13 +163,13 @@ void spoil_completions(std::span<io_uring_cqe* const> completions) noexcept {
 // Invalidates each request in `ring` whose equivalent system call must fail: gyre then uses that
 // system call, which fails as the fault specifies.
 void spoil_submissions(const io_uring& ring) {
-  const bool accepting = is_failing(accept4_call);
-  const bool receiving = is_failing(recv_call);
-  for (unsigned each = ring.sq.sqe_head; each != ring.sq.sqe_tail; ++each) {
-    io_uring_sqe& request = ring.sq.sqes[each & *ring.sq.kring_mask];
+  const bool fails_accepts = is_failing(accept4_call);
+  const bool fails_receives = is_failing(recv_call);
+  for (unsigned position = ring.sq.sqe_head; position != ring.sq.sqe_tail; ++position) {
+    io_uring_sqe& request = ring.sq.sqes[position & *ring.sq.kring_mask];
     spoil_file_call(request);
-    if (accepting && request.opcode == IORING_OP_ACCEPT) request.fd = -1;
-    if (receiving && request.opcode == IORING_OP_RECV) request.buf_group = 0xffff;
+    if (fails_accepts && request.opcode == IORING_OP_ACCEPT) request.fd = -1;
+    if (fails_receives && request.opcode == IORING_OP_RECV) request.buf_group = 0xffff;
     // A multishot poll has no equivalent system call, so its waiter gets the error.
     const bool watches =
         request.opcode == IORING_OP_POLL_ADD && (request.len & IORING_POLL_ADD_MULTI) != 0;
@@ -354,7 +354,7 @@ extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept 
   va_list rest;
   va_start(rest, number);
   std::array<long, 6> arguments;
-  for (long& each : arguments) each = va_arg(rest, long);
+  for (long& argument : arguments) argument = va_arg(rest, long);
   va_end(rest);
   return next_syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                       arguments[5]);

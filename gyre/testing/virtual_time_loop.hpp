@@ -36,11 +36,11 @@ class virtual_poller final : public poller {
  public:
   /// Advances the time by `length`, as if the calling task took that long.
   void advance(duration length) noexcept {
-    auto present = since_epoch_.load();
+    auto current_time = since_epoch_.load();
     steady_time end;
     do {
-      end = gyre::detail::later(steady_time{std::chrono::nanoseconds{present}}, length);
-    } while (!since_epoch_.compare_exchange_weak(present, end.time_since_epoch().count()));
+      end = gyre::detail::later(steady_time{std::chrono::nanoseconds{current_time}}, length);
+    } while (!since_epoch_.compare_exchange_weak(current_time, end.time_since_epoch().count()));
   }
   /// Sets a function that is called on the loop's thread each time the loop sleeps, but not when it
   /// only polls.

@@ -37,9 +37,9 @@ std::vector<std::byte> server_end_point(const net::layer& secure) {
   const EVP_MD* const hash = certificate == nullptr ? nullptr : hash_of(certificate);
   std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
   unsigned size = 0;
-  const bool done = hash != nullptr && X509_digest(certificate, hash, sum.data(), &size) == 1;
+  const bool has_digest = hash != nullptr && X509_digest(certificate, hash, sum.data(), &size) == 1;
   ERR_clear_error();
-  if (!done) return {};
+  if (!has_digest) return {};
   const auto bytes = std::as_bytes(std::span(sum)).first(size);
   return {bytes.begin(), bytes.end()};
 }

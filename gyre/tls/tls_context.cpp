@@ -37,8 +37,8 @@ tls_context tls_context::client(client_options options) {
   return tls_context(std::make_shared<detail::context_state>(std::move(options)));
 }
 const tls_context& tls_context::default_client() {
-  static const tls_context only = client();
-  return only;
+  static const tls_context instance = client();
+  return instance;
 }
 
 bool tls_context::is_server() const noexcept { return state_ != nullptr && state_->is_server(); }

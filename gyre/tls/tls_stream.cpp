@@ -18,8 +18,8 @@ namespace detail {
 struct stream_opener {
   static task<tls_stream> open(net::tcp_stream connection, std::unique_ptr<engine> protocol) {
     task<net::layered_stream> work = net::open_layer(std::move(connection), std::move(protocol));
-    net::layered_stream inner = co_await std::move(work);
-    co_return tls_stream(std::move(inner));
+    net::layered_stream inner_stream = co_await std::move(work);
+    co_return tls_stream(std::move(inner_stream));
   }
 };
 
@@ -86,9 +86,9 @@ task<tls_stream> connect_text(net::resolver* names, std::string target, tls_cont
                               session previous_session) {
   net::host_port server(target);
   std::string host = server.is_name() ? server.host() : server.direct().address().to_string();
-  task<net::tcp_stream> connecting =
+  task<net::tcp_stream> connect_task =
       names != nullptr ? net::connect(*names, std::move(server)) : net::connect(std::move(server));
-  net::tcp_stream connection = co_await std::move(connecting);
+  net::tcp_stream connection = co_await std::move(connect_task);
   task<tls_stream> work = connect_tls(std::move(connection), std::move(host), std::move(context),
                                       std::move(previous_session), {});
   tls_stream stream = co_await std::move(work);

@@ -21,11 +21,11 @@ class session_memory {
     const auto entry = sessions_.find(host);
     return entry == sessions_.end() ? session() : std::move(sessions_.extract(entry).mapped());
   }
-  void keep(const std::string& host, const session& latest) {
-    if (!latest) return;
+  void keep(const std::string& host, const session& latest_session) {
+    if (!latest_session) return;
     const std::scoped_lock lock(mutex_);
     if (sessions_.size() >= max_hosts && !sessions_.contains(host)) sessions_.clear();
-    sessions_.insert_or_assign(host, latest);
+    sessions_.insert_or_assign(host, latest_session);
   }
 
  private:

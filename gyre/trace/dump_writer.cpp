@@ -39,7 +39,7 @@ void print(const slow_dump& dump) {
   }
 }
 
-dump_writer_options checked(dump_writer_options settings) {
+dump_writer_options validate(dump_writer_options settings) {
   const auto refuse = [](const char* problem) {
     throw std::invalid_argument(std::string("gyre::trace::dump_writer: ") + problem);
   };
@@ -65,8 +65,8 @@ std::optional<std::string> make_json(std::size_t max_bytes, detail::snapshot rec
     if (last < min_limit) return std::nullopt;
     last = last / 2;
     for (detail::thread_snapshot& thread : records.threads) {
-      std::erase_if(thread.events, [&](const detail::timed_event& each) {
-        return records.time - each.end() > last;
+      std::erase_if(thread.events, [&](const detail::timed_event& event) {
+        return records.time - event.end() > last;
       });
     }
   }
@@ -77,7 +77,7 @@ std::optional<std::string> make_json(std::size_t max_bytes, detail::snapshot rec
 /// The options and counts of a writer, and the work of its thread.
 class dump_writer::core {
  public:
-  explicit core(options settings) : options_(checked(std::move(settings))) {
+  explicit core(options settings) : options_(validate(std::move(settings))) {
     if (!slow_event_mailbox::instance().acquire()) {
       throw std::logic_error("gyre::trace::dump_writer: another one exists");
     }
@@ -91,9 +91,9 @@ class dump_writer::core {
 
   void run() {
     slow_event_mailbox& mailbox = slow_event_mailbox::instance();
-    while (const std::optional<detail::event> slow = mailbox.wait()) {
+    while (const std::optional<detail::event> slow_event = mailbox.wait()) {
       try {
-        write(*slow);
+        write(*slow_event);
       } catch (const std::bad_alloc&) {
         finish({.cause = "a request or span took too long",
                 .path = options_.folder,
@@ -104,15 +104,16 @@ class dump_writer::core {
   }
 
   [[nodiscard]] std::uint64_t written() const noexcept {
-    return written_.load(std::memory_order_relaxed);
+    return written_dumps_.load(std::memory_order_relaxed);
   }
 
  private:
-  void write(const detail::event& slow) {
+  void write(const detail::event& slow_event) {
     detail::function_names names;
     const std::string cause =
-        detail::describe_activity(slow.kind, slow.object, names) + " took " +
-        detail::describe_duration(gyre::detail::measured_tick_rate().to_duration(slow.length));
+        detail::describe_activity(slow_event.kind, slow_event.object, names) + " took " +
+        detail::describe_duration(
+            gyre::detail::measured_tick_rate().to_duration(slow_event.length));
     const std::string path = next_path();
     const auto json = make_json(options_.max_file_bytes, detail::snapshot::take(options_.last),
                                 options_.last, names);
@@ -123,13 +124,13 @@ class dump_writer::core {
   }
 
   void finish(const slow_dump& dump) {
-    written_.fetch_add(1, std::memory_order_relaxed);
+    written_dumps_.fetch_add(1, std::memory_order_relaxed);
     options_.on_dump(dump);
   }
 
   // Returns the first name without a file, or that of the oldest file.
   [[nodiscard]] std::string next_path() const {
-    std::string oldest;
+    std::string oldest_path;
     std::optional<std::chrono::system_clock::time_point> oldest_time;
     for (std::size_t number = 0; number < options_.max_files; ++number) {
       std::string path = options_.folder + "/gyre-trace-" + std::to_string(number) + ".json";
@@ -137,13 +138,13 @@ class dump_writer::core {
       if (!time) return path;
       if (oldest_time && *time >= *oldest_time) continue;
       oldest_time = time;
-      oldest = std::move(path);
+      oldest_path = std::move(path);
     }
-    return oldest;
+    return oldest_path;
   }
 
   options options_;
-  std::atomic<std::uint64_t> written_{0};
+  std::atomic<std::uint64_t> written_dumps_{0};
 };
 
 dump_writer::dump_writer(options settings)

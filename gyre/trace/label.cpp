@@ -41,8 +41,8 @@ struct interned_texts {
 label interned_texts::find_or_add(std::string_view text, std::size_t max_bytes) noexcept {
   try {
     const std::lock_guard lock(mutex);
-    const auto existing = texts.find(text);
-    if (existing != texts.end()) return label(existing->c_str());
+    const auto match = texts.find(text);
+    if (match != texts.end()) return label(match->c_str());
     const std::size_t added_bytes = text.size() + entry_bytes;
     if (added_bytes > max_bytes || bytes > max_bytes - added_bytes) return "(too many names)";
     const char* const stored_text = texts.emplace(text).first->c_str();

@@ -9,17 +9,19 @@
 
 namespace gyre::detail {
 
-constexpr bool is_digit(char each) noexcept { return each >= '0' && each <= '9'; }
-constexpr char lower(char each) noexcept {
-  return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
+constexpr bool is_digit(char character) noexcept { return character >= '0' && character <= '9'; }
+constexpr char lower(char character) noexcept {
+  return character >= 'A' && character <= 'Z' ? static_cast<char>(character | 0x20) : character;
 }
-constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
-constexpr bool is_letter(char each) noexcept { return lower(each) >= 'a' && lower(each) <= 'z'; }
+constexpr bool is_blank(char character) noexcept { return character == ' ' || character == '\t'; }
+constexpr bool is_letter(char character) noexcept {
+  return lower(character) >= 'a' && lower(character) <= 'z';
+}
 
 /// The value of a hexadecimal digit; -1 for another character.
-constexpr int hex_value(char each) noexcept {
-  if (is_digit(each)) return each - '0';
-  const char small = lower(each);
+constexpr int hex_value(char character) noexcept {
+  if (is_digit(character)) return character - '0';
+  const char small = lower(character);
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 

@@ -30,11 +30,11 @@ std::string encode_base64(std::span<const std::byte> bytes) {
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (; !bytes.empty(); bytes = bytes.subspan(std::min<std::size_t>(3, bytes.size()))) {
     unsigned group = 0;
-    for (std::size_t each = 0; each != 3; ++each) {
-      group = group << 8 | (each < bytes.size() ? std::to_integer<unsigned>(bytes[each]) : 0U);
+    for (std::size_t i = 0; i != 3; ++i) {
+      group = group << 8 | (i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0U);
     }
-    for (std::size_t each = 0; each != 4; ++each) {
-      text += each <= bytes.size() ? alphabet[group >> (18 - 6 * each) & 63U] : '=';
+    for (std::size_t i = 0; i != 4; ++i) {
+      text += i <= bytes.size() ? alphabet[group >> (18 - 6 * i) & 63U] : '=';
     }
   }
   return text;
@@ -49,8 +49,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   bytes.reserve(size / 4 * 3);
   std::uint32_t group = 0;
   unsigned bits = 0;
-  for (const char each : text) {
-    const std::uint8_t value = character_values[static_cast<unsigned char>(each)];
+  for (const char character : text) {
+    const std::uint8_t value = character_values[static_cast<unsigned char>(character)];
     if (value == not_base64) return std::nullopt;
     group = group << 6 | value;
     bits += 6;

@@ -18,33 +18,33 @@ class callback {
   explicit callback(function action) noexcept : function_(std::move(action)) {}
   callback& operator=(callback&&) = delete;
   ~callback() {
-    if (destroyed_ != nullptr) *destroyed_ = true;
+    if (destroyed_flag_ != nullptr) *destroyed_flag_ = true;
   }
 
   void operator()(Args... args) {
-    call running(*this);
-    running.borrowed(args...);
+    call current_call(*this);
+    current_call.callable(args...);
   }
 
  private:
   struct call {
     explicit call(callback& target) noexcept
-        : owner(target), borrowed(std::move(target.function_)) {
-      owner.destroyed_ = &was_destroyed;
+        : owner(target), callable(std::move(target.function_)) {
+      owner.destroyed_flag_ = &was_destroyed;
     }
     call& operator=(call&&) = delete;
     ~call() {
       if (was_destroyed) return;
-      owner.function_ = std::move(borrowed);
-      owner.destroyed_ = nullptr;
+      owner.function_ = std::move(callable);
+      owner.destroyed_flag_ = nullptr;
     }
     callback& owner;
-    function borrowed;
+    function callable;
     bool was_destroyed = false;
   };
 
   function function_;
-  bool* destroyed_ = nullptr;  // set to true by the destructor; null unless a call is running
+  bool* destroyed_flag_ = nullptr;  // set to true by the destructor; null unless a call is running
 };
 
 }  // namespace gyre::detail

@@ -36,8 +36,8 @@ class calls_in_flight {
   /// Waits until all calls whose operations have run have returned. acquire: pairs with the release
   /// in ~call().
   void wait_for_end() const noexcept {
-    for (const count& each : counts_) {
-      while (each.value.load(std::memory_order_acquire) != 0) thread_yield();
+    for (const count& stripe : counts_) {
+      while (stripe.value.load(std::memory_order_acquire) != 0) thread_yield();
     }
   }
 
@@ -50,9 +50,9 @@ class calls_in_flight {
   // Returns the index of this thread's count. Threads that post at the same time seldom share one.
   // Not inlined, because a coroutine may be on another thread after each suspension.
   [[gnu::noinline]] static std::size_t own_stripe() noexcept {
-    static constinit std::atomic<std::size_t> next{0};
+    static constinit std::atomic<std::size_t> next_index{0};
     static constinit thread_local std::size_t stripe = stripes;
-    if (stripe == stripes) stripe = next.fetch_add(1, std::memory_order_relaxed) % stripes;
+    if (stripe == stripes) stripe = next_index.fetch_add(1, std::memory_order_relaxed) % stripes;
     return stripe;
   }
 

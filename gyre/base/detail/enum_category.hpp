@@ -24,9 +24,9 @@ class enum_category final : public std::error_category {
   const char* name() const noexcept override { return name_; }
   std::string message(int code) const override { return message_of_(static_cast<Enum>(code)); }
   std::error_condition default_error_condition(int code) const noexcept override {
-    const std::errc equivalent = condition_of_(static_cast<Enum>(code));
-    if (equivalent == std::errc()) return {code, *this};
-    return std::make_error_condition(equivalent);
+    const std::errc condition = condition_of_(static_cast<Enum>(code));
+    if (condition == std::errc()) return {code, *this};
+    return std::make_error_condition(condition);
   }
 
  private:

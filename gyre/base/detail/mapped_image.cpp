@@ -46,14 +46,14 @@ std::optional<loaded_image> loaded_image_of(std::uint64_t address) {
     std::uint64_t offset = 0;
   } found{.address = address};
   const auto look = [](dl_phdr_info* image, std::size_t, void* argument) {
-    auto& wanted = *static_cast<search*>(argument);
+    auto& result = *static_cast<search*>(argument);
     for (int index = 0; index < image->dlpi_phnum; ++index) {
       const auto& segment = image->dlpi_phdr[index];
       const std::uint64_t begin = image->dlpi_addr + segment.p_vaddr;
       const bool is_code = segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0;
-      if (!is_code || wanted.address < begin || wanted.address - begin >= segment.p_memsz) continue;
-      wanted.path = image->dlpi_name;
-      wanted.offset = wanted.address - image->dlpi_addr;
+      if (!is_code || result.address < begin || result.address - begin >= segment.p_memsz) continue;
+      result.path = image->dlpi_name;
+      result.offset = result.address - image->dlpi_addr;
       return 1;
     }
     return 0;

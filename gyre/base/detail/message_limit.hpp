@@ -30,23 +30,23 @@ class message_limit {
     steady_time full_at = full_at_.load(std::memory_order_relaxed);
     do {
       if (full_at > now + (burst - 1) * period) {
-        suppressed_.fetch_add(1, std::memory_order_relaxed);
+        suppressed_messages_.fetch_add(1, std::memory_order_relaxed);
         return std::nullopt;
       }
     } while (!full_at_.compare_exchange_weak(full_at, std::max(full_at, now) + period,
                                              std::memory_order_relaxed));
-    return suppressed_.exchange(0, std::memory_order_relaxed);
+    return suppressed_messages_.exchange(0, std::memory_order_relaxed);
   }
 
   /// Returns whether a message may be printed. If so, first prints how many messages were
   /// suppressed, if any: "gyre: SENDER: 3 more KIND, not printed".
   [[nodiscard]] bool may_print(steady_time now, const char* sender, const char* kind) noexcept {
-    const std::optional<std::uint64_t> suppressed = admit(now);
-    if (suppressed.value_or(0) > 0) {
-      log(log_level::error, "gyre: ", sender, ": ", std::to_string(*suppressed), " more ", kind,
-          ", not printed");
+    const std::optional<std::uint64_t> suppressed_count = admit(now);
+    if (suppressed_count.value_or(0) > 0) {
+      log(log_level::error, "gyre: ", sender, ": ", std::to_string(*suppressed_count), " more ",
+          kind, ", not printed");
     }
-    return suppressed.has_value();
+    return suppressed_count.has_value();
   }
 
  private:
@@ -54,7 +54,7 @@ class message_limit {
   static constexpr int burst = 10;
 
   atomic<steady_time> full_at_{steady_time::min()};
-  atomic<std::uint64_t> suppressed_{0};
+  atomic<std::uint64_t> suppressed_messages_{0};
 };
 
 }  // namespace gyre::detail

@@ -44,10 +44,10 @@ class mpsc_queue {
     // relaxed: a hint; the exchange below acquires.
     if (newest_.load(std::memory_order_relaxed) == 0) return operations;
     // acquire: pairs with the release in push(); each push continues the release sequence.
-    operation* each = to_operation(newest_.exchange(0, std::memory_order_acquire));
-    while (each != nullptr) {
-      operation& op = *each;
-      each = static_cast<operation*>(op.next);
+    operation* next = to_operation(newest_.exchange(0, std::memory_order_acquire));
+    while (next != nullptr) {
+      operation& op = *next;
+      next = static_cast<operation*>(op.next);
       op.next = nullptr;
       operations.push_front(op);
     }
@@ -62,10 +62,10 @@ class mpsc_queue {
   /// Marks the consumer idle, so that the next push() returns true. Returns false if an operation
   /// waits. Called by the consumer.
   [[nodiscard]] bool go_idle() noexcept {
-    std::uintptr_t seen = 0;
+    std::uintptr_t expected_word = 0;
     // relaxed, both: take() acquires. A consumer that then continues on another thread must order
     // its own data.
-    return newest_.compare_exchange_strong(seen, idle, std::memory_order_relaxed,
+    return newest_.compare_exchange_strong(expected_word, idle, std::memory_order_relaxed,
                                            std::memory_order_relaxed);
   }
   /// Returns whether no operation was pushed since go_idle().

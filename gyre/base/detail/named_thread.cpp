@@ -55,14 +55,14 @@ class thread_attributes {
 class blocked_signals {
  public:
   blocked_signals() noexcept {
-    sigset_t asynchronous;
-    ::sigfillset(&asynchronous);
+    sigset_t signals;
+    ::sigfillset(&signals);
     // These signals stay unblocked: synchronous signals and, the last two, signals of profilers.
     for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP,
                              SIGTTIN, SIGTTOU, SIGXFSZ, SIGPROF, SIGVTALRM}) {
-      ::sigdelset(&asynchronous, signal);
+      ::sigdelset(&signals, signal);
     }
-    ::pthread_sigmask(SIG_BLOCK, &asynchronous, &previous_mask_);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &previous_mask_);
   }
   blocked_signals& operator=(blocked_signals&&) = delete;
   ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }

@@ -29,8 +29,8 @@ std::string printable_text(std::string_view text) {
     if (character == "\n") {
       printable += "\\n";
     } else if (size == 0 || is_control(character)) {
-      for (const char each : character) {
-        const auto byte = static_cast<unsigned char>(each);
+      for (const char code_unit : character) {
+        const auto byte = static_cast<unsigned char>(code_unit);
         ((printable += "\\x") += digits[byte >> 4U]) += digits[byte & 15U];
       }
     } else {

@@ -15,8 +15,8 @@ namespace gyre::detail {
 ///
 /// | word             | push_or_claim()          | take_all() | try_abandon() | try_claim() |
 /// |------------------|--------------------------|------------|---------------|-------------|
-/// | orphaned (first) | empty, claimed           | -          | -             | empty       |
-/// | empty            | the node                 | -          | orphaned      | false       |
+/// | no_owner (first) | empty, claimed           | -          | -             | empty       |
+/// | empty            | the node                 | -          | no_owner      | false       |
 /// | top of the stack | the node, above the rest | empty      | false         | false       |
 template <typename Node>
 class remote_free_list {
@@ -28,7 +28,7 @@ class remote_free_list {
     // relaxed: the value is only compared and stored in the node; the exchange below verifies it.
     word top = head_.load(std::memory_order_relaxed);
     for (;;) {
-      if (top == orphaned) {
+      if (top == no_owner) {
         if (try_claim()) return true;
         top = head_.load(std::memory_order_relaxed);
         continue;
@@ -56,12 +56,12 @@ class remote_free_list {
     word expected = empty;
     // release: pairs with the acquire in try_claim(), so the next owner sees all writes of this
     // one. relaxed on failure: the caller calls take_all(), which acquires.
-    return head_.compare_exchange_strong(expected, orphaned, std::memory_order_release,
+    return head_.compare_exchange_strong(expected, no_owner, std::memory_order_release,
                                          std::memory_order_relaxed);
   }
   /// Makes the caller the owner if there is none. Returns whether it did. Any thread.
   [[nodiscard]] bool try_claim() {
-    word expected = orphaned;
+    word expected = no_owner;
     // acquire: pairs with the release in try_abandon(). relaxed on failure: the caller reads
     // nothing.
     return head_.compare_exchange_strong(expected, empty, std::memory_order_acquire,
@@ -69,18 +69,18 @@ class remote_free_list {
   }
   /// Returns whether there is no owner at the moment. A hint. Any thread.
   [[nodiscard]] bool is_orphaned() const {
-    return head_.load(std::memory_order_relaxed) == orphaned;  // relaxed: a hint
+    return head_.load(std::memory_order_relaxed) == no_owner;  // relaxed: a hint
   }
 
  private:
   using word = std::uintptr_t;
   static constexpr word empty = 0;
-  static constexpr word orphaned = 1;  // never the address of a node
+  static constexpr word no_owner = 1;  // never the address of a node
 
   static word to_word(Node* node) noexcept { return reinterpret_cast<word>(node); }
   static Node* to_node(word address) noexcept { return reinterpret_cast<Node*>(address); }
 
-  atomic<word> head_{orphaned};
+  atomic<word> head_{no_owner};
 };
 
 }  // namespace gyre::detail

@@ -56,8 +56,8 @@ class reserved_ring {
     std::size_t new_capacity = std::max<std::size_t>(capacity_, 8);
     while (new_capacity < values) new_capacity *= 4;
     T* const new_slots = std::allocator<T>().allocate(new_capacity);
-    for (std::uint32_t each = first_; each != next_; ++each) {
-      std::construct_at(new_slots + (each & (new_capacity - 1)), slot(each));
+    for (std::uint32_t number = first_; number != next_; ++number) {
+      std::construct_at(new_slots + (number & (new_capacity - 1)), slot(number));
     }
     replace(new_slots, new_capacity);
   }

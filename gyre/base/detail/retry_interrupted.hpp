@@ -13,8 +13,8 @@ namespace gyre::detail {
 template <class Call>
 auto retry_interrupted(Call call) noexcept {
   for (;;) {
-    const auto returned = call();
-    if (returned >= 0 || errno != EINTR) return returned;
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
   }
 }
 

@@ -36,7 +36,7 @@ class siphash {
     key secret{};
     if (fill_with_random(std::as_writable_bytes(std::span(secret))) != 0) {
       splitmix64 numbers(random_seed());
-      for (std::uint64_t& each : secret) each = numbers();
+      for (std::uint64_t& word : secret) word = numbers();
     }
     return secret;
   }

@@ -21,10 +21,10 @@ class splitmix64 {
 
   constexpr result_type operator()() noexcept {
     state_ += 0x9E37'79B9'7F4A'7C15U;
-    std::uint64_t mixed = state_;
-    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58'476D'1CE4'E5B9U;
-    mixed = (mixed ^ (mixed >> 27U)) * 0x94D0'49BB'1331'11EBU;
-    return mixed ^ (mixed >> 31U);
+    std::uint64_t word = state_;
+    word = (word ^ (word >> 30U)) * 0xBF58'476D'1CE4'E5B9U;
+    word = (word ^ (word >> 27U)) * 0x94D0'49BB'1331'11EBU;
+    return word ^ (word >> 31U);
   }
 
  private:

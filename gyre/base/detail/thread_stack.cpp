@@ -58,10 +58,10 @@ void write_stack(int) {
 
 // Installs the handler, unless the program uses the signal. Requires the mutex.
 bool has_handler() noexcept {
-  struct sigaction present{};
-  if (::sigaction(stack_signal, nullptr, &present) != 0) return false;
-  if (present.sa_handler == &write_stack) return true;
-  if (present.sa_handler != SIG_DFL) return false;
+  struct sigaction old_action{};
+  if (::sigaction(stack_signal, nullptr, &old_action) != 0) return false;
+  if (old_action.sa_handler == &write_stack) return true;
+  if (old_action.sa_handler != SIG_DFL) return false;
   // The first call loads the unwinder, which a signal handler must not do.
   std::array<void*, 4> calls{};
   static_cast<void>(::backtrace(calls.data(), static_cast<int>(calls.size())));

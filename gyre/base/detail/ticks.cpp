@@ -49,23 +49,24 @@ tick_count read_first_ticks() noexcept {
 
 tick_anchor tick_anchor::read() noexcept {
   constexpr int attempts = 8;
-  tick_anchor best;
-  tick_count shortest = std::numeric_limits<tick_count>::max();
+  tick_anchor result;
+  tick_count min_length = std::numeric_limits<tick_count>::max();
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const tick_count begin = read_ticks();
     const steady_time time = monotonic_now();
     const tick_count length = read_ticks() - begin;
-    if (length >= shortest) continue;
-    shortest = length;
-    best = {.ticks = begin + length / 2, .time = time};
+    if (length >= min_length) continue;
+    min_length = length;
+    result = {.ticks = begin + length / 2, .time = time};
   }
-  return best;
+  return result;
 }
 
-tick_rate::tick_rate(tick_anchor earlier, tick_anchor later) noexcept : anchor_(later) {
-  if (later.ticks <= earlier.ticks || later.time <= earlier.time) return;
-  nanoseconds_per_tick_ = static_cast<double>((later.time - earlier.time).count()) /
-                          static_cast<double>(later.ticks - earlier.ticks);
+tick_rate::tick_rate(tick_anchor first_anchor, tick_anchor last_anchor) noexcept
+    : anchor_(last_anchor) {
+  if (last_anchor.ticks <= first_anchor.ticks || last_anchor.time <= first_anchor.time) return;
+  nanoseconds_per_tick_ = static_cast<double>((last_anchor.time - first_anchor.time).count()) /
+                          static_cast<double>(last_anchor.ticks - first_anchor.ticks);
 }
 
 steady_time tick_rate::to_time(tick_count ticks) const noexcept {

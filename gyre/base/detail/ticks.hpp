@@ -62,7 +62,7 @@ struct tick_anchor {
 class tick_rate {
  public:
   /// The rate between the two moments; one tick per nanosecond if no time has passed.
-  tick_rate(tick_anchor earlier, tick_anchor later) noexcept;
+  tick_rate(tick_anchor first_anchor, tick_anchor last_anchor) noexcept;
 
   [[nodiscard]] steady_time to_time(tick_count ticks) const noexcept;
   [[nodiscard]] std::chrono::nanoseconds to_duration(tick_count ticks) const noexcept;

@@ -26,9 +26,9 @@ class wake_event {
   /// Makes the descriptor readable. Any thread; async-signal-safe.
   void raise() const noexcept {
     const int error = errno;
-    const std::uint64_t one = 1;
+    const std::uint64_t increment = 1;
     // The write fails if the counter is full; the descriptor is then readable already.
-    static_cast<void>(::write(fd_.get(), &one, sizeof one));
+    static_cast<void>(::write(fd_.get(), &increment, sizeof increment));
     errno = error;
   }
   void lower() noexcept {

@@ -29,7 +29,7 @@ class message_queue {
       : channel_(std::move(channel)), max_messages_(max_messages), max_bytes_(max_bytes) {}
 
   const std::string& channel() const noexcept { return channel_; }
-  std::uint64_t dropped() const noexcept { return dropped_; }
+  std::uint64_t dropped() const noexcept { return dropped_messages_; }
 
   std::optional<Message> pop() {
     if (messages_.empty()) return std::nullopt;
@@ -72,7 +72,7 @@ class message_queue {
     try {
       messages_.push_back(make());
     } catch (const std::bad_alloc&) {
-      ++dropped_;
+      ++dropped_messages_;
       has_gap_ = true;
       return;
     }
@@ -85,7 +85,7 @@ class message_queue {
   void drop_oldest() noexcept {
     bytes_ -= SizeOf(messages_.front());
     messages_.pop_front();
-    ++dropped_;
+    ++dropped_messages_;
     if (messages_.empty()) {
       has_gap_ = true;
     } else {
@@ -98,7 +98,7 @@ class message_queue {
   const std::size_t max_bytes_;
   std::deque<Message> messages_;
   std::size_t bytes_ = 0;
-  std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_messages_ = 0;
   bool has_gap_ = false;
   bool has_ended_ = false;
   std::exception_ptr error_;

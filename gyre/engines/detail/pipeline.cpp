@@ -55,10 +55,10 @@ pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_opti
       health_timer_(loop, [this] { check_health(); }),
       retry_timer_(loop, [this] { retry_refused_login(); }) {
   client_.emplace(loop, server_, options_of_client(std::move(client_options), options_));
-  // There is no on_high_water: it could cancel on_low_water, for which writable_ waits.
+  // There is no on_high_water: it could cancel on_low_water, for which write_event_ waits.
   client_->on_connection([this](net::tcp_connection&) { on_connected(); })
       .on_message([this](net::tcp_connection&, io::input& input) { on_input(input); })
-      .on_low_water([this](net::tcp_connection&) { writable_.set(); })
+      .on_low_water([this](net::tcp_connection&) { write_event_.set(); })
       .on_close([this](net::tcp_connection&, std::error_code reason) { on_closed(reason); });
   client_->on_connect_failed([this](std::error_code reason, std::size_t, bool) {
     if (state_ != state::connecting) return;
@@ -73,7 +73,7 @@ std::string pipeline::describe() const {
 // --- Calls ---
 
 bool pipeline::can_append() const noexcept {
-  return state_ == state::ready && writable_.is_set() && unfenced_.is_set();
+  return state_ == state::ready && write_event_.is_set() && unfenced_.is_set();
 }
 
 bool pipeline::try_admit() noexcept { return can_append() && admissions_.try_acquire(); }
@@ -83,7 +83,7 @@ task<> pipeline::admit() {
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   net::detail::require_loop(loop_, context, options_.name);
   const std::shared_ptr<pipeline> self = shared_from_this();
-  if (waiting_ >= options_.max_waiting) {
+  if (waiting_calls_ >= options_.max_waiting) {
     throw std::system_error(make_error_code(io::errc::waiting_limit), describe());
   }
   struct count_waiting {
@@ -91,7 +91,7 @@ task<> pipeline::admit() {
     explicit count_waiting(std::size_t& counter) noexcept : count(counter) { ++count; }
     count_waiting& operator=(count_waiting&&) = delete;
     ~count_waiting() { --count; }
-  } const counted(waiting_);
+  } const count_guard(waiting_calls_);
 
   if (state_ == state::closed) throw_closed(io::errc::not_open);
   for (;;) {
@@ -99,15 +99,15 @@ task<> pipeline::admit() {
     if (state_ != state::ready) {
       connect();
       if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
-      const std::shared_ptr<attempt> shared = attempt_;
-      co_await shared->done.wait();
-      if (shared->error) std::rethrow_exception(shared->error);
+      const std::shared_ptr<attempt> current_attempt = attempt_;
+      co_await current_attempt->done.wait();
+      if (current_attempt->error) std::rethrow_exception(current_attempt->error);
       continue;
     }
     semaphore_permit admission = co_await admissions_.permit();
     while (state_ == state::ready && !can_append()) {
       co_await unfenced_.wait();
-      co_await writable_.wait();
+      co_await write_event_.wait();
     }
     if (state_ != state::ready) continue;
     admission.forget();
@@ -117,7 +117,7 @@ task<> pipeline::admit() {
 
 task<> pipeline::wait_writable() {
   const std::shared_ptr<pipeline> self = shared_from_this();
-  co_await writable_.wait();
+  co_await write_event_.wait();
 }
 
 void pipeline::throw_closed(io::errc code) const {
@@ -143,7 +143,7 @@ std::uint64_t pipeline::enter_internal_request(pending_reply* request, std::uint
 
 std::uint64_t pipeline::add_entry(const entry& new_entry) noexcept {
   if (count_ == 0) note_input();  // the time to reply begins
-  const std::uint64_t number = completed_ + count_;
+  const std::uint64_t number = first_number_ + count_;
   at(count_++) = new_entry;
   ++unsent_count_;
   post_flush();
@@ -176,7 +176,8 @@ pipeline::entry& pipeline::at(std::size_t index) noexcept {
 }
 
 void pipeline::abandon(std::uint64_t number, pending_reply* successor) noexcept {
-  if (number >= completed_) at(static_cast<std::size_t>(number - completed_)).request = successor;
+  if (number >= first_number_)
+    at(static_cast<std::size_t>(number - first_number_)).request = successor;
 }
 
 std::optional<pending_reply*> pipeline::front() const noexcept {
@@ -189,7 +190,7 @@ void pipeline::pop_front() noexcept {
   if (++first_ == entries_.size()) first_ = 0;
   --count_;
   unsent_count_ = std::min(unsent_count_, count_);  // a server may reply to what it has not got
-  ++completed_;
+  ++first_number_;
   if (was_admitted) admissions_.release();
 }
 
@@ -202,7 +203,7 @@ void pipeline::drop_output() noexcept {
 void pipeline::flush() noexcept {
   net::tcp_connection* const connection = client_->connection();
   if (output_.empty() || connection == nullptr) return;
-  flushed_ += output_.size();
+  flushed_bytes_ += output_.size();
   unsent_count_ = 0;
   is_flush_requested_ = false;
   try {
@@ -212,7 +213,7 @@ void pipeline::flush() noexcept {
     connection->abort(std::make_error_code(std::errc::not_enough_memory));
     return;
   }
-  if (connection->pending_output() >= high_water) writable_.reset();
+  if (connection->pending_output() >= high_water) write_event_.reset();
 }
 
 // --- The connection ---
@@ -228,11 +229,11 @@ void pipeline::connect() {
 
 void pipeline::on_connected() {
   state_ = state::logging_in;
-  flushed_ = 0;
+  flushed_bytes_ = 0;
   drop_output();
   end_reason_ = {};
   end_text_.clear();
-  writable_.set();
+  write_event_.set();
   unfenced_.set();
   note_input();
   try {
@@ -266,10 +267,10 @@ void pipeline::retry_refused_login() {
 }
 
 void pipeline::end_attempt(std::exception_ptr error) {
-  const std::shared_ptr<attempt> ended = std::exchange(attempt_, nullptr);
-  if (ended == nullptr) return;
-  ended->error = std::move(error);
-  ended->done.set();
+  const std::shared_ptr<attempt> old_attempt = std::exchange(attempt_, nullptr);
+  if (old_attempt == nullptr) return;
+  old_attempt->error = std::move(error);
+  old_attempt->done.set();
 }
 
 void pipeline::on_input(io::input& input) {
@@ -279,15 +280,15 @@ void pipeline::on_input(io::input& input) {
 }
 
 void pipeline::fail(std::error_code error, std::string_view text) noexcept {
-  net::tcp_connection* const failed = client_->connection();
-  if (failed == nullptr) return;
+  net::tcp_connection* const connection = client_->connection();
+  if (connection == nullptr) return;
   end_reason_ = error;
   try {
     end_text_ = text;
   } catch (...) {
     end_text_.clear();  // the message is shorter without memory
   }
-  failed->abort(error);
+  connection->abort(error);
 }
 
 void pipeline::on_closed(std::error_code reason) {
@@ -296,13 +297,14 @@ void pipeline::on_closed(std::error_code reason) {
   const std::exception_ptr error = error_of_end(reason);
   lose_entries(error);
   drop_output();
-  writable_.set();  // calls that wait for these find out that there is no connection
+  write_event_.set();  // calls that wait for these find out that there is no connection
   unfenced_.set();
   connection_ended();
-  const state ended = state_;
-  if (ended != state::logging_in && ended != state::ready) return;  // the client itself has closed
+  const state old_state = state_;
+  if (old_state != state::logging_in && old_state != state::ready)
+    return;  // the client itself has closed
   state_ = state::connecting;
-  if (ended == state::logging_in) {
+  if (old_state == state::logging_in) {
     client_->note_refusal();
     return on_attempt_failed(error);
   }
@@ -336,9 +338,9 @@ std::exception_ptr pipeline::error_of_end(std::error_code reason) const noexcept
 
 void pipeline::lose_entries(const std::exception_ptr& error) noexcept {
   while (count_ > 0) {
-    const entry lost = at(0);
+    const entry front = at(0);
     pop_front();
-    if (lost.request != nullptr) lost.request->lose(error, lost.position < flushed_);
+    if (front.request != nullptr) front.request->lose(error, front.position < flushed_bytes_);
   }
 }
 
@@ -362,7 +364,7 @@ void pipeline::close_with(const std::exception_ptr& error,
   retry_timer_.cancel();
   client_->disconnect();
   lose_entries(error);
-  writable_.set();
+  write_event_.set();
   unfenced_.set();
   end_attempt(error);
 }
@@ -375,9 +377,9 @@ void pipeline::note_input() noexcept {
 }
 
 void pipeline::start_health_timer() {
-  const duration shortest =
+  const duration min_delay =
       std::min({options_.login_timeout, options_.reply_timeout, options_.ping_interval});
-  health_timer_.start_every(shortest / 4 + std::chrono::milliseconds{1});
+  health_timer_.start_every(min_delay / 4 + std::chrono::milliseconds{1});
 }
 
 void pipeline::check_health() {

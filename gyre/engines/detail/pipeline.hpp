@@ -101,7 +101,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   bool is_ready() const noexcept { return state_ == state::ready; }
   bool is_closed() const noexcept { return state_ == state::closed; }
   /// The number of calls that wait in admit().
-  std::size_t waiting() const noexcept { return waiting_; }
+  std::size_t waiting() const noexcept { return waiting_calls_; }
   /// Returns the names of the client and the server, for messages.
   std::string describe() const;
 
@@ -115,7 +115,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// The output, to which one request is appended after it was admitted.
   io::buffer& output() noexcept { return output_; }
   /// Returns the end of the output, counted from the connection's first byte.
-  std::uint64_t position() const noexcept { return flushed_ + output_.size(); }
+  std::uint64_t position() const noexcept { return flushed_bytes_ + output_.size(); }
   /// Makes memory for entries, so that to enter them cannot fail. Throws std::bad_alloc.
   void reserve_entries(std::size_t count);
   /// Enters an admitted request, which begins at `position`; null if no caller waits for the reply.
@@ -229,15 +229,15 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   std::error_code end_reason_;       // why fail() ends the connection
   std::string end_text_;
   io::buffer output_;
-  std::uint64_t flushed_ = 0;  // bytes that were passed to the connection
+  std::uint64_t flushed_bytes_ = 0;  // bytes that were passed to the connection
   std::vector<entry> entries_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
-  std::uint64_t completed_ = 0;  // the number of the first entry
+  std::uint64_t first_number_ = 0;  // the number of the first entry
   semaphore admissions_;
-  manual_reset_event writable_{true};
+  manual_reset_event write_event_{true};
   manual_reset_event unfenced_{true};
-  std::size_t waiting_ = 0;
+  std::size_t waiting_calls_ = 0;
   steady_time last_input_ = steady_time::min();
   bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;

@@ -25,8 +25,8 @@ constexpr int unknown_code = 500;
 task<message> call(std::shared_ptr<client_core> core, std::string_view subject,
                    payload_view payload, request_options options, headers lines) {
   options.headers = lines;
-  task<message> requesting = client_core::request(core, subject, payload, options);
-  message reply = co_await std::move(requesting);
+  task<message> request_task = client_core::request(core, subject, payload, options);
+  message reply = co_await std::move(request_task);
   const auto code = reply.headers().find(detail::error_code_header);
   if (!code) co_return reply;
   const std::string text(reply.headers().find(detail::error_header).value_or("error"));
@@ -38,20 +38,20 @@ task<std::vector<service_info>> find(std::shared_ptr<client_core> core, std::str
   const std::string inbox = client_core::of(core).new_inbox();
   subscription replies =
       client_core::subscribe(core, inbox, {.max_messages = options.max_instances});
-  task<> publishing = client_core::publish(core, subject, {}, publish_options{.reply = inbox});
-  co_await std::move(publishing);
+  task<> publish_task = client_core::publish(core, subject, {}, publish_options{.reply = inbox});
+  co_await std::move(publish_task);
   const steady_time deadline = core->loop().deadline_after(options.wait);
-  std::vector<service_info> found;
-  while (found.size() < options.max_instances) {
-    auto next = as_expected(with_timeout(replies.next(), deadline - core->loop().now()));
-    const auto reply = co_await std::move(next);
+  std::vector<service_info> result;
+  while (result.size() < options.max_instances) {
+    auto next_reply = as_expected(with_timeout(replies.next(), deadline - core->loop().now()));
+    const auto reply = co_await std::move(next_reply);
     if (!reply && reply.error() != time_limit_errc::expired) {
       throw std::system_error(reply.error(), subject);
     }
     if (!reply || !*reply || (*reply)->status() != 0) break;  // 503: no service is there
-    if (auto info = detail::read_info_reply((*reply)->text())) found.push_back(std::move(*info));
+    if (auto info = detail::read_info_reply((*reply)->text())) result.push_back(std::move(*info));
   }
-  co_return found;
+  co_return result;
 }
 
 }  // namespace

@@ -61,47 +61,47 @@ class fetch_call {
     const duration remaining_time =
         std::clamp<duration>(deadline_ - core_->loop().now(), duration::zero(), longest_request);
     const std::string text =
-        detail::write_pull(max_messages_ - found_.size(), options_.max_bytes, remaining_time, {},
+        detail::write_pull(max_messages_ - messages_.size(), options_.max_bytes, remaining_time, {},
                            options_.waits_for_all || must_wait_);
-    task<> publishing = client_core::publish(core_->client(), request_subject_, text,
-                                             publish_options{.reply = inbox_});
-    co_await std::move(publishing);
+    task<> publish_task = client_core::publish(core_->client(), request_subject_, text,
+                                               publish_options{.reply = inbox_});
+    co_await std::move(publish_task);
     const std::uint64_t login = core_->client()->logins();
     const steady_time reply_deadline = core_->loop().deadline_after(remaining_time + reply_time);
-    while (found_.size() < max_messages_) {
+    while (messages_.size() < max_messages_) {
       std::optional<message> arrival = arrivals_.try_next();
       if (!arrival) {
         const duration limit = reply_deadline - core_->loop().now();
         auto wait =
             as_expected(with_timeout(arrivals_.next(), std::min<duration>(limit, look_interval)));
-        auto arrived = co_await std::move(wait);
-        if (!arrived && arrived.error() != time_limit_errc::expired) {
-          throw std::system_error(arrived.error(), request_subject_);
+        auto event = co_await std::move(wait);
+        if (!event && event.error() != time_limit_errc::expired) {
+          throw std::system_error(event.error(), request_subject_);
         }
-        if (!arrived && core_->client()->logins() != login) co_return !has_time();
-        if (!arrived && core_->loop().now() < reply_deadline) continue;
-        if (!arrived && found_.empty()) {
+        if (!event && core_->client()->logins() != login) co_return !has_time();
+        if (!event && core_->loop().now() < reply_deadline) continue;
+        if (!event && messages_.empty()) {
           throw std::system_error(make_error_code(errc::request_timeout), request_subject_);
         }
-        if (!arrived || !*arrived) co_return true;
-        arrival = std::move(*arrived);
+        if (!event || !*event) co_return true;
+        arrival = std::move(*event);
       }
-      if (const std::optional<bool> ended = take(std::move(*arrival))) {
-        if (*ended) co_return true;
+      if (const std::optional<bool> is_complete = take(std::move(*arrival))) {
+        if (*is_complete) co_return true;
         co_await sleep_for(fetch_pause);
         co_return false;
       }
     }
     co_return true;
   }
-  std::vector<message> result() noexcept { return std::move(found_); }
+  std::vector<message> result() noexcept { return std::move(messages_); }
 
  private:
   // Returns nothing if the request continues, true if all messages have come, and false if the
   // request must be sent again.
   std::optional<bool> take(message&& arrival) {
     if (arrival.subject() != inbox_) {
-      found_.push_back(std::move(arrival));
+      messages_.push_back(std::move(arrival));
       return std::nullopt;
     }
     switch (detail::classify_pull_status(arrival.status(), arrival.description())) {
@@ -111,23 +111,23 @@ class fetch_call {
       case pull_status::ended: return !has_time();
       case pull_status::busy: must_wait_ = true; return !has_time();
       case pull_status::no_responders:
-        if (!has_time() && found_.empty()) fail(jetstream_errc::no_stream);
+        if (!has_time() && messages_.empty()) fail(jetstream_errc::no_stream);
         return !has_time();
       case pull_status::ended_by_size:
-        if (found_.empty()) fail(jetstream_errc::message_too_large);
+        if (messages_.empty()) fail(jetstream_errc::message_too_large);
         return true;
       case pull_status::consumer_deleted:
-        if (found_.empty()) fail(jetstream_errc::consumer_deleted);
+        if (messages_.empty()) fail(jetstream_errc::consumer_deleted);
         return true;
       case pull_status::refused:
-        if (found_.empty()) fail(jetstream_errc::pull_refused, arrival.description());
+        if (messages_.empty()) fail(jetstream_errc::pull_refused, arrival.description());
         return true;
     }
     return true;
   }
   // Whether messages are wanted, and there is time to send a request again.
   bool has_time() const noexcept {
-    return (found_.empty() || options_.waits_for_all) &&
+    return (messages_.empty() || options_.waits_for_all) &&
            core_->loop().now() + fetch_pause < deadline_;
   }
   [[noreturn]] void fail(jetstream_errc code, std::string_view text = {}) const {
@@ -144,7 +144,7 @@ class fetch_call {
   const std::string inbox_;
   subscription arrivals_;
   bool must_wait_ = false;  // other clients wait, so that a request without a wait is refused
-  std::vector<message> found_;
+  std::vector<message> messages_;
 };
 
 }  // namespace
@@ -178,12 +178,13 @@ task<std::vector<jetstream_message>> consumer::fetch_messages(std::shared_ptr<je
                                                               fetch_options options) {
   fetch_call call(core, core->api_subject(api_name), max_messages, options);
   for (;;) {
-    task<bool> collecting = call.collect();
-    const bool is_done = co_await std::move(collecting);
+    task<bool> collect_task = call.collect();
+    const bool is_done = co_await std::move(collect_task);
     if (is_done) break;
   }
   std::vector<jetstream_message> result;
-  for (message& each : call.result()) result.push_back(jetstream_message(core, std::move(each)));
+  for (message& message : call.result())
+    result.push_back(jetstream_message(core, std::move(message)));
   co_return result;
 }
 

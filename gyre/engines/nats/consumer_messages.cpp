@@ -48,15 +48,15 @@ pull_reader& consumer_messages::checked_reader() const {
 task<std::optional<jetstream_message>> consumer_messages::next() {
   pull_reader& reader = checked_reader();
   for (;;) {
-    task<pull_reader::event> reading = reader.next();
-    pull_reader::event event = co_await std::move(reading);
+    task<pull_reader::event> read_task = reader.next();
+    pull_reader::event event = co_await std::move(read_task);
     if (event.kind == outcome::message) {
       co_return jetstream_message(reader.core(), std::move(event.content));
     }
     if (event.kind == outcome::closed) co_return std::nullopt;
     if (event.kind == outcome::no_responders) {
-      task<bool> asking = reader.may_have_consumer();
-      const bool may_have_consumer = co_await std::move(asking);
+      task<bool> ask_task = reader.may_have_consumer();
+      const bool may_have_consumer = co_await std::move(ask_task);
       if (!may_have_consumer) throw_consumer_deleted(reader);
     }
     if (!is_passing(event.kind)) throw_end(reader, event);

@@ -12,8 +12,8 @@ namespace gyre::nats {
 namespace {
 
 bool is_name(std::string_view text) noexcept {
-  return !text.empty() && std::ranges::all_of(text, [](char each) {
-    return each > ' ' && each < '\x7f' && each != ':';
+  return !text.empty() && std::ranges::all_of(text, [](char character) {
+    return character > ' ' && character < '\x7f' && character != ':';
   });
 }
 
@@ -49,31 +49,31 @@ void header_view::iterator::advance() noexcept {
 }
 
 std::optional<std::string_view> header_view::find(std::string_view name) const noexcept {
-  for (const header& each : *this) {
-    if (each.name == name) return each.value;
+  for (const header& header : *this) {
+    if (header.name == name) return header.value;
   }
   return std::nullopt;
 }
 
 headers::headers(std::initializer_list<header> list) {
-  for (const header& each : list) add(each.name, each.value);
+  for (const header& header : list) add(header.name, header.value);
 }
 
 headers::headers(header_view source) {
-  for (const header& each : source) add(each.name, each.value);
+  for (const header& header : source) add(header.name, header.value);
 }
 
 headers headers::copy_received(header_view source) {
   headers copy;
-  for (const header& each : source) append(copy.lines_, each);
+  for (const header& header : source) append(copy.lines_, header);
   return copy;
 }
 
 headers& headers::add(std::string_view name, std::string_view value) {
   check({name, value});
-  std::string added;
-  append(added, {name, value});
-  lines_ += added;
+  std::string new_lines;
+  append(new_lines, {name, value});
+  lines_ += new_lines;
   return *this;
 }
 
@@ -85,12 +85,12 @@ headers& headers::set(std::string_view name, std::string_view value) {
 }
 
 headers& headers::remove(std::string_view name) {
-  std::string kept;
-  for (const header& each : header_view(lines_)) {
-    if (each.name == name) continue;
-    append(kept, each);
+  std::string remaining_lines;
+  for (const header& header : header_view(lines_)) {
+    if (header.name == name) continue;
+    append(remaining_lines, header);
   }
-  lines_ = std::move(kept);
+  lines_ = std::move(remaining_lines);
   return *this;
 }
 

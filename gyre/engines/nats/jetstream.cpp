@@ -54,32 +54,33 @@ task<publish_ack> publish_with(std::shared_ptr<jetstream_core> core, std::string
                                             .headers = lines,
                                             .is_repeatable = !options.message_id.empty(),
                                             .timeout = options.timeout};
-  task<publish_ack> requesting = jetstream_core::ask(core, new_request, &detail::read_publish_ack);
-  co_return co_await std::move(requesting);
+  task<publish_ack> request_task =
+      jetstream_core::ask(core, new_request, &detail::read_publish_ack);
+  co_return co_await std::move(request_task);
 }
 
 task<std::vector<std::string>> names(std::shared_ptr<jetstream_core> core, std::string api_name,
                                      std::string subject) {
   std::vector<std::string> result;
   for (;;) {
-    task<detail::name_page> requesting = jetstream_core::call(
+    task<detail::name_page> request_task = jetstream_core::call(
         core, api_name, detail::write_names_request(subject, result.size()), &detail::read_names);
-    detail::name_page page = co_await std::move(requesting);
+    detail::name_page page = co_await std::move(request_task);
     if (page.names.empty()) co_return result;
-    for (std::string& each : page.names) result.push_back(std::move(each));
+    for (std::string& name : page.names) result.push_back(std::move(name));
     if (result.size() >= page.total || result.size() >= max_names) co_return result;
   }
 }
 
-stored_message stored(detail::raw_message&& raw) {
-  stored_message result{.subject = std::move(raw.subject),
-                        .sequence = raw.sequence,
-                        .stored = raw.time,
-                        .text = std::move(raw.payload)};
-  const std::size_t line_end = raw.headers.find("\r\n");
+stored_message stored(detail::raw_message&& content) {
+  stored_message result{.subject = std::move(content.subject),
+                        .sequence = content.sequence,
+                        .stored = content.time,
+                        .text = std::move(content.payload)};
+  const std::size_t line_end = content.headers.find("\r\n");
   if (line_end != std::string::npos) {
     result.headers =
-        headers::copy_received(header_view(std::string_view(raw.headers).substr(line_end + 2)));
+        headers::copy_received(header_view(std::string_view(content.headers).substr(line_end + 2)));
   }
   return result;
 }
@@ -87,10 +88,10 @@ stored_message stored(detail::raw_message&& raw) {
 task<std::optional<stored_message>> find_message(std::shared_ptr<jetstream_core> core,
                                                  std::string stream, std::string body) {
   try {
-    task<detail::raw_message> requesting = jetstream_core::call(
+    task<detail::raw_message> request_task = jetstream_core::call(
         core, "STREAM.MSG.GET." + stream, std::move(body), &detail::read_message);
-    detail::raw_message raw = co_await std::move(requesting);
-    co_return stored(std::move(raw));
+    detail::raw_message content = co_await std::move(request_task);
+    co_return stored(std::move(content));
   } catch (const server_error& error) {
     if (error.code() != jetstream_errc::message_not_found) throw;
   }
@@ -137,18 +138,18 @@ std::size_t jetstream::unacknowledged() const noexcept {
 
 task<stream_info> jetstream::create_stream(
     gyre::detail::awaited_value<stream_config> config) const {
-  const stream_config created = std::move(config);
-  check_name("stream", created.name);
-  return jetstream_core::call(checked_core(), "STREAM.CREATE." + created.name,
-                              detail::write_stream(created), &detail::read_stream);
+  const stream_config config_of_stream = std::move(config);
+  check_name("stream", config_of_stream.name);
+  return jetstream_core::call(checked_core(), "STREAM.CREATE." + config_of_stream.name,
+                              detail::write_stream(config_of_stream), &detail::read_stream);
 }
 
 task<stream_info> jetstream::update_stream(
     gyre::detail::awaited_value<stream_config> config) const {
-  const stream_config changed = std::move(config);
-  check_name("stream", changed.name);
-  return jetstream_core::call(checked_core(), "STREAM.UPDATE." + changed.name,
-                              detail::write_stream(changed), &detail::read_stream);
+  const stream_config stream_settings = std::move(config);
+  check_name("stream", stream_settings.name);
+  return jetstream_core::call(checked_core(), "STREAM.UPDATE." + stream_settings.name,
+                              detail::write_stream(stream_settings), &detail::read_stream);
 }
 
 task<stream_info> jetstream::stream(std::string_view name) const {
@@ -202,9 +203,9 @@ namespace {
 task<consumer_info> make_consumer(std::shared_ptr<jetstream_core> core, std::string stream,
                                   consumer_config config, detail::consumer_action action) {
   std::string body = detail::write_consumer(stream, config, action);
-  task<consumer_info> requesting = jetstream_core::call(core, consumer_function(stream, config),
-                                                        std::move(body), &detail::read_consumer);
-  co_return co_await std::move(requesting);
+  task<consumer_info> request_task = jetstream_core::call(core, consumer_function(stream, config),
+                                                          std::move(body), &detail::read_consumer);
+  co_return co_await std::move(request_task);
 }
 
 }  // namespace
@@ -217,21 +218,21 @@ task<nats::consumer> jetstream::handle_of(std::shared_ptr<jetstream_core> core,
 
 task<nats::consumer> jetstream::create_consumer(
     std::string_view stream, gyre::detail::awaited_value<consumer_config> config) const {
-  consumer_config created = std::move(config);
+  consumer_config consumer_settings = std::move(config);
   check_name("stream", stream);
-  if (!created.name.empty()) check_name("consumer", created.name);
+  if (!consumer_settings.name.empty()) check_name("consumer", consumer_settings.name);
   return handle_of(checked_core(),
-                   make_consumer(checked_core(), std::string(stream), std::move(created),
+                   make_consumer(checked_core(), std::string(stream), std::move(consumer_settings),
                                  detail::consumer_action::create));
 }
 
 task<nats::consumer> jetstream::update_consumer(
     std::string_view stream, gyre::detail::awaited_value<consumer_config> config) const {
-  consumer_config changed = std::move(config);
+  consumer_config consumer_settings = std::move(config);
   check_name("stream", stream);
-  check_name("consumer", changed.name);
+  check_name("consumer", consumer_settings.name);
   return handle_of(checked_core(),
-                   make_consumer(checked_core(), std::string(stream), std::move(changed),
+                   make_consumer(checked_core(), std::string(stream), std::move(consumer_settings),
                                  detail::consumer_action::update));
 }
 

@@ -26,9 +26,9 @@ void jetstream_message::require_unacknowledged() const {
 
 task<> jetstream_message::finish(std::string text) {
   require_unacknowledged();
-  task<> publishing =
+  task<> publish_task =
       client_core::publish(core_->client(), content_.reply(), text, publish_options());
-  co_await std::move(publishing);
+  co_await std::move(publish_task);
   is_acknowledged_ = true;
 }
 
@@ -44,24 +44,24 @@ task<> jetstream_message::term(std::string_view reason) {
   std::string text = "+TERM ";
   // The reason ends at the end of the payload; a line break would be one in the advisory.
   std::ranges::replace_copy_if(
-      reason, std::back_inserter(text), [](char each) { return each == '\r' || each == '\n'; },
-      ' ');
+      reason, std::back_inserter(text),
+      [](char character) { return character == '\r' || character == '\n'; }, ' ');
   return finish(std::move(text));
 }
 
 task<> jetstream_message::ack_sync(duration timeout) {
   require_unacknowledged();
-  task<message> confirming = client_core::request(core_->client(), content_.reply(), "+ACK",
-                                                  request_options{.timeout = timeout});
-  static_cast<void>(co_await std::move(confirming));
+  task<message> request_task = client_core::request(core_->client(), content_.reply(), "+ACK",
+                                                    request_options{.timeout = timeout});
+  static_cast<void>(co_await std::move(request_task));
   is_acknowledged_ = true;
 }
 
 task<> jetstream_message::in_progress() {
   require_unacknowledged();
-  task<> publishing =
+  task<> publish_task =
       client_core::publish(core_->client(), content_.reply(), "+WPI", publish_options());
-  co_await std::move(publishing);
+  co_await std::move(publish_task);
 }
 
 }  // namespace gyre::nats

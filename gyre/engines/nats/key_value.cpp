@@ -96,15 +96,15 @@ std::optional<key_value_entry> entry_of_direct(std::string_view key, const messa
       .operation = detail::operation_of(reply.headers())};
 }
 
-key_value_entry entry_of_stored(std::string_view key, detail::raw_message&& raw) {
-  const std::size_t line_end = raw.headers.find("\r\n");
+key_value_entry entry_of_stored(std::string_view key, detail::raw_message&& content) {
+  const std::size_t line_end = content.headers.find("\r\n");
   const header_view headers(line_end == std::string::npos
                                 ? std::string_view()
-                                : std::string_view(raw.headers).substr(line_end + 2));
+                                : std::string_view(content.headers).substr(line_end + 2));
   return {.key = std::string(key),
-          .value = std::move(raw.payload),
-          .revision = raw.sequence,
-          .created = raw.time,
+          .value = std::move(content.payload),
+          .revision = content.sequence,
+          .created = content.time,
           .operation = detail::operation_of(headers)};
 }
 
@@ -128,11 +128,11 @@ std::string time_to_live_text(duration time) {
 
 task<std::optional<key_value_entry>> read_from_leader(shared_bucket bucket, std::string key) {
   try {
-    task<detail::raw_message> requesting = jetstream_core::call(
+    task<detail::raw_message> request_task = jetstream_core::call(
         bucket->core, "STREAM.MSG.GET." + bucket->stream,
         detail::write_last_of_subject(bucket->prefix + key), &detail::read_message);
-    detail::raw_message raw = co_await std::move(requesting);
-    co_return entry_of_stored(key, std::move(raw));
+    detail::raw_message content = co_await std::move(request_task);
+    co_return entry_of_stored(key, std::move(content));
   } catch (const server_error& error) {
     if (error.code() != jetstream_errc::message_not_found) throw;
   }
@@ -141,23 +141,23 @@ task<std::optional<key_value_entry>> read_from_leader(shared_bucket bucket, std:
 
 task<std::optional<key_value_entry>> read_last(shared_bucket bucket, std::string key) {
   if (bucket->reads_from_leader) {
-    task<std::optional<key_value_entry>> reading = read_from_leader(bucket, key);
-    std::optional<key_value_entry> entry = co_await std::move(reading);
+    task<std::optional<key_value_entry>> read_task = read_from_leader(bucket, key);
+    std::optional<key_value_entry> entry = co_await std::move(read_task);
     co_return without_deletion(std::move(entry));
   }
   const std::string subject =
       bucket->core->api_subject("DIRECT.GET." + bucket->stream + '.' + bucket->prefix + key);
-  task<message> requesting = jetstream_core::ask_directly(bucket->core, subject, "");
-  const message reply = co_await std::move(requesting);
+  task<message> request_task = jetstream_core::ask_directly(bucket->core, subject, "");
+  const message reply = co_await std::move(request_task);
   co_return without_deletion(entry_of_direct(key, reply, subject));
 }
 
 task<std::optional<key_value_entry>> read_revision(shared_bucket bucket, std::string key,
                                                    std::uint64_t revision) {
   const std::string subject = bucket->core->api_subject("DIRECT.GET." + bucket->stream);
-  task<message> requesting =
+  task<message> request_task =
       jetstream_core::ask_directly(bucket->core, subject, detail::write_sequence(revision));
-  const message reply = co_await std::move(requesting);
+  const message reply = co_await std::move(request_task);
   std::optional<key_value_entry> entry = entry_of_direct(key, reply, subject);
   // The revision may be one of another key.
   if (entry && reply.headers().find("Nats-Subject") != bucket->prefix + key) co_return std::nullopt;
@@ -169,10 +169,10 @@ task<std::optional<key_value_entry>> read_revision(shared_bucket bucket, std::st
 task<std::uint64_t> write(shared_bucket bucket, std::string key, payload_view value,
                           headers lines) {
   const std::string subject = bucket->prefix + key;
-  task<publish_ack> requesting =
+  task<publish_ack> request_task =
       jetstream_core::ask(bucket->core, {.subject = subject, .payload = value, .headers = lines},
                           &detail::read_publish_ack);
-  const publish_ack ack = co_await std::move(requesting);
+  const publish_ack ack = co_await std::move(request_task);
   co_return ack.sequence;
 }
 
@@ -187,14 +187,14 @@ task<std::uint64_t> create_key(shared_bucket bucket, std::string key, payload_vi
     headers lines = expected_revision(revision);
     if (time_to_live > duration::zero()) lines.add("Nats-TTL", time_to_live_text(time_to_live));
     try {
-      task<std::uint64_t> written = write(bucket, key, value, std::move(lines));
-      co_return co_await std::move(written);
+      task<std::uint64_t> write_task = write(bucket, key, value, std::move(lines));
+      co_return co_await std::move(write_task);
     } catch (const server_error& error) {
       if (!is_wrong_sequence(error.code())) throw;
     }
     // The key exists, or was deleted. In the second case its marker may be replaced.
-    task<std::optional<key_value_entry>> reading = read_from_leader(bucket, key);
-    const std::optional<key_value_entry> last = co_await std::move(reading);
+    task<std::optional<key_value_entry>> read_task = read_from_leader(bucket, key);
+    const std::optional<key_value_entry> last = co_await std::move(read_task);
     if (last && last->operation == key_value_operation::put) break;
     revision = last ? last->revision : 0;
   }
@@ -202,8 +202,8 @@ task<std::uint64_t> create_key(shared_bucket bucket, std::string key, payload_vi
 }
 
 task<> erase(shared_bucket bucket, std::string key, headers lines) {
-  task<std::uint64_t> written = write(bucket, key, {}, std::move(lines));
-  static_cast<void>(co_await std::move(written));
+  task<std::uint64_t> write_task = write(bucket, key, {}, std::move(lines));
+  static_cast<void>(co_await std::move(write_task));
 }
 
 headers deletion(const char* operation, std::optional<std::uint64_t> revision) {
@@ -229,8 +229,8 @@ task<std::vector<key_value_entry>> collect(task<key_value_watch> source) {
   key_value_watch watch = co_await std::move(source);
   std::vector<key_value_entry> entries;
   for (;;) {
-    task<std::optional<key_value_entry>> reading = watch.next_initial();
-    std::optional<key_value_entry> entry = co_await std::move(reading);
+    task<std::optional<key_value_entry>> read_task = watch.next_initial();
+    std::optional<key_value_entry> entry = co_await std::move(read_task);
     if (!entry) co_return entries;
     entries.push_back(std::move(*entry));
   }
@@ -239,11 +239,11 @@ task<std::vector<key_value_entry>> collect(task<key_value_watch> source) {
 task<std::vector<std::string>> keys_of(task<std::vector<key_value_entry>> source) {
   std::vector<key_value_entry> entries = co_await std::move(source);
   std::vector<std::string> keys;
-  for (key_value_entry& each : entries) keys.push_back(std::move(each.key));
+  for (key_value_entry& entry : entries) keys.push_back(std::move(entry.key));
   // A key that has changed meanwhile may have come twice.
   std::ranges::sort(keys);
-  const auto repeated = std::ranges::unique(keys);
-  keys.erase(repeated.begin(), repeated.end());
+  const auto duplicates = std::ranges::unique(keys);
+  keys.erase(duplicates.begin(), duplicates.end());
   co_return keys;
 }
 
@@ -256,8 +256,8 @@ task<key_value_status> status_of(std::string name, task<stream_info> reply) {
 
 task<std::vector<std::string>> buckets_of(task<std::vector<std::string>> streams) {
   std::vector<std::string> names = co_await std::move(streams);
-  std::erase_if(names, [](const std::string& each) { return !each.starts_with(stream_prefix); });
-  for (std::string& each : names) each.erase(0, stream_prefix.size());
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with(stream_prefix); });
+  for (std::string& name : names) name.erase(0, stream_prefix.size());
   co_return names;
 }
 
@@ -284,17 +284,17 @@ task<key_value> key_value::open_stream(shared_bucket bucket, task<stream_info> i
 task<key_value> key_value::create(const jetstream& streams,
                                   gyre::detail::awaited_value<key_value_config> config,
                                   key_value_options options) {
-  const key_value_config created = std::move(config);
-  const stream_config stream = stream_of(created);
-  return open_stream(make_bucket(streams.checked_core(), created.bucket, options),
+  const key_value_config settings = std::move(config);
+  const stream_config stream = stream_of(settings);
+  return open_stream(make_bucket(streams.checked_core(), settings.bucket, options),
                      streams.create_stream(stream));
 }
 
 task<key_value> key_value::open(const jetstream& streams, std::string_view bucket,
                                 key_value_options options) {
-  shared_bucket opened = make_bucket(streams.checked_core(), bucket, options);
-  task<stream_info> requesting = streams.stream(opened->stream);
-  return open_stream(std::move(opened), std::move(requesting));
+  shared_bucket result = make_bucket(streams.checked_core(), bucket, options);
+  task<stream_info> request_task = streams.stream(result->stream);
+  return open_stream(std::move(result), std::move(request_task));
 }
 
 task<> key_value::delete_bucket(const jetstream& streams, std::string_view bucket) {
@@ -369,8 +369,8 @@ task<key_value_watch> key_value::open_watch(shared_bucket bucket, std::string pa
                                             watch_options options) {
   auto reader = std::make_unique<detail::ordered_reader>(bucket->core, bucket->stream,
                                                          reader_config(*bucket, pattern, options));
-  task<> opening = reader->open();
-  co_await std::move(opening);
+  task<> open_task = reader->open();
+  co_await std::move(open_task);
   co_return key_value_watch(std::move(reader), bucket->prefix.size(), options.skips_deletes);
 }
 

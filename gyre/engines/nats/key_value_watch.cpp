@@ -37,10 +37,10 @@ key_value_entry key_value_watch::entry_of(const message& content,
 task<std::optional<key_value_entry>> key_value_watch::next_initial() {
   ordered_reader& reader = checked_reader();
   for (;;) {
-    task<std::optional<ordered_reader::ordered_message>> found = reader.next_initial();
-    const auto next = co_await std::move(found);
-    if (!next) co_return std::nullopt;
-    key_value_entry entry = entry_of(next->content, next->metadata);
+    task<std::optional<ordered_reader::ordered_message>> read_task = reader.next_initial();
+    const auto message = co_await std::move(read_task);
+    if (!message) co_return std::nullopt;
+    key_value_entry entry = entry_of(message->content, message->metadata);
     if (!skips_deletes_ || entry.operation == key_value_operation::put) co_return std::move(entry);
   }
 }
@@ -48,10 +48,10 @@ task<std::optional<key_value_entry>> key_value_watch::next_initial() {
 task<std::optional<key_value_entry>> key_value_watch::next() {
   ordered_reader& reader = checked_reader();
   for (;;) {
-    task<std::optional<ordered_reader::ordered_message>> found = reader.next();
-    const auto next = co_await std::move(found);
-    if (!next) co_return std::nullopt;
-    key_value_entry entry = entry_of(next->content, next->metadata);
+    task<std::optional<ordered_reader::ordered_message>> read_task = reader.next();
+    const auto message = co_await std::move(read_task);
+    if (!message) co_return std::nullopt;
+    key_value_entry entry = entry_of(message->content, message->metadata);
     if (!skips_deletes_ || entry.operation == key_value_operation::put) co_return std::move(entry);
   }
 }

@@ -57,7 +57,7 @@ void service::reset_stats() noexcept {
 }
 
 void write_metrics(metrics::exposition& output, const service& source) {
-  for (const endpoint_stats& each : source.stats()) write_metrics(output, each);
+  for (const endpoint_stats& endpoint : source.stats()) write_metrics(output, endpoint);
 }
 
 }  // namespace gyre::nats

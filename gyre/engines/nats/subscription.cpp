@@ -43,8 +43,8 @@ void subscription::unsubscribe() noexcept {
 
 task<> subscription::drain() {
   if (core_ == nullptr) co_return;
-  task<> draining = detail::client_core::drain_subscription(core_, state_);
-  co_await std::move(draining);
+  task<> drain_task = detail::client_core::drain_subscription(core_, state_);
+  co_await std::move(drain_task);
 }
 
 std::string_view subscription::subject() const noexcept {

@@ -202,9 +202,9 @@ struct argument_traits<std::chrono::hh_mm_ss<std::chrono::microseconds>> {
 template <class Duration>
 struct argument_traits<std::chrono::hh_mm_ss<Duration>> {
   static void write(argument_writer& output, const std::chrono::hh_mm_ss<Duration>& time) {
-    const auto rounded = std::chrono::floor<std::chrono::microseconds>(time.to_duration());
+    const auto microseconds = std::chrono::floor<std::chrono::microseconds>(time.to_duration());
     argument_traits<std::chrono::hh_mm_ss<std::chrono::microseconds>>::write(
-        output, std::chrono::hh_mm_ss<std::chrono::microseconds>(rounded));
+        output, std::chrono::hh_mm_ss<std::chrono::microseconds>(microseconds));
   }
 };
 
@@ -233,7 +233,7 @@ struct argument_traits<T> {
   static void write(argument_writer& output, const T& range) {
     const auto count = static_cast<std::size_t>(std::ranges::distance(range));
     output.write_array(count, [&range](argument_writer& elements) {
-      for (const auto& each : range) argument_traits<element>::write(elements, each);
+      for (const auto& value : range) argument_traits<element>::write(elements, value);
     });
   }
 };

@@ -24,7 +24,7 @@ void argument_writer::write_null() {
     return output_.append(std::string_view("NULL"));
   }
   output_.append(null_size);
-  ++written_;
+  ++count_;
 }
 
 void argument_writer::write_text(std::string_view text) {
@@ -58,7 +58,7 @@ void argument_writer::append_text_in_binary(std::string_view text) {
     is_written = detail::append_numeric(output_, text);
   }
   if (is_written) {
-    ++written_;
+    ++count_;
     return set_size(position);
   }
   output_.drop_last(output_.size() - position);
@@ -71,11 +71,11 @@ void argument_writer::append_length_prefixed(std::span<const std::byte> bytes) {
   output_.append(std::int32_t{0});
   output_.append(bytes);
   set_size(position);
-  ++written_;
+  ++count_;
 }
 
 void argument_writer::begin_text_element() {
-  if (written_++ > 0) output_.append(std::string_view(","));
+  if (count_++ > 0) output_.append(std::string_view(","));
 }
 
 void argument_writer::append_quoted(std::string_view text) {
@@ -139,7 +139,7 @@ bool argument_writer::end_array(const argument_writer& elements) {
   }
   set_size(elements.begin_);
   set_format(binary_format);
-  ++written_;
+  ++count_;
   return true;
 }
 
@@ -156,7 +156,7 @@ void argument_writer::end_text_array(const argument_writer& elements) {
   if (elements.is_refused_) throw_unsupported("an array of these elements");
   output_.append(std::string_view("}"));
   set_size(elements.begin_);
-  ++written_;
+  ++count_;
 }
 
 // --- Errors ---

@@ -81,7 +81,7 @@ class argument_writer {
         target_(target),
         format_position_(format_position) {}
   /// Returns the number of values that were written.
-  [[nodiscard]] std::size_t written() const noexcept { return written_; }
+  [[nodiscard]] std::size_t written() const noexcept { return count_; }
 
  private:
   argument_writer begin_array(std::size_t count);
@@ -104,7 +104,7 @@ class argument_writer {
   write_target target_;
   std::size_t format_position_;
   std::size_t begin_ = 0;  // where the size of an array stands in the output
-  std::size_t written_ = 0;
+  std::size_t count_ = 0;
   bool has_null_ = false;
   bool is_refused_ = false;  // an element could not be written in this format
 };

@@ -21,10 +21,10 @@ constexpr std::uint16_t default_port = 5432;
 }
 
 std::string decode(std::string_view text, const char* part) {
-  std::string decoded;
+  std::string result;
   for (std::size_t index = 0; index < text.size(); ++index) {
     if (text[index] != '%') {
-      decoded += text[index];
+      result += text[index];
       continue;
     }
     std::uint8_t byte = 0;
@@ -35,17 +35,17 @@ std::string decode(std::string_view text, const char* part) {
     }
     // A zero byte would end the text early in the server.
     if (byte == 0) refuse(std::string("has a zero byte in its ") + part);
-    decoded += static_cast<char>(byte);
+    result += static_cast<char>(byte);
     index += 2;
   }
-  return decoded;
+  return result;
 }
 
 std::uint64_t number_of(const std::string& value, const std::string& name, std::uint64_t max) {
   std::uint64_t number = 0;
   const char* const end = value.data() + value.size();
-  const auto read = std::from_chars(value.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end || number > max) {
+  const auto result = std::from_chars(value.data(), end, number);
+  if (result.ec != std::errc{} || result.ptr != end || number > max) {
     refuse("has a " + name + " that is no number up to " + std::to_string(max));
   }
   return number;
@@ -176,8 +176,8 @@ net::host_port server_of(const url_parts& parts) {
 }  // namespace
 
 client_options client_options::parse(std::string_view url) {
-  constexpr std::size_t longest = 16 * 1024;
-  if (url.size() > longest) refuse("is longer than 16 KiB");
+  constexpr std::size_t max_size = 16 * 1024;
+  if (url.size() > max_size) refuse("is longer than 16 KiB");
   if (url.contains('\0')) refuse("has a zero byte");
   std::string_view rest = url;
   if (rest.starts_with("postgresql://")) {

@@ -148,7 +148,7 @@ std::chrono::microseconds read_time_of_day(const column_value& value) {
   return time;
 }
 
-array_reader::array_reader(const column_value& value) : array_(value), left_(value.bytes()) {
+array_reader::array_reader(const column_value& value) : array_(value), rest_(value.bytes()) {
   if (!value.is_binary()) {
     std::optional<text_array> texts = parse_text_array(value.text());
     if (!texts) value.throw_unsupported("a vector");
@@ -159,21 +159,21 @@ array_reader::array_reader(const column_value& value) : array_(value), left_(val
   if (element_type(value.type()) == 0) value.throw_unsupported("a vector");
   constexpr std::size_t header_size = 3 * sizeof(std::int32_t);
   constexpr std::size_t dimension_size = 2 * sizeof(std::int32_t);
-  if (left_.size() < header_size) value.throw_malformed();
-  const auto dimensions = load_be<std::uint32_t>(left_.data());
-  element_type_ = load_be<std::uint32_t>(left_.data() + 2 * sizeof(std::int32_t));
-  left_ = left_.subspan(header_size);
+  if (rest_.size() < header_size) value.throw_malformed();
+  const auto dimensions = load_be<std::uint32_t>(rest_.data());
+  element_type_ = load_be<std::uint32_t>(rest_.data() + 2 * sizeof(std::int32_t));
+  rest_ = rest_.subspan(header_size);
   if (dimensions == 0) {
-    if (!left_.empty()) value.throw_malformed();
+    if (!rest_.empty()) value.throw_malformed();
     return;
   }
   constexpr std::uint32_t most_dimensions = 6;
-  if (dimensions > most_dimensions || left_.size() < dimension_size) value.throw_malformed();
+  if (dimensions > most_dimensions || rest_.size() < dimension_size) value.throw_malformed();
   if (dimensions > 1) value.throw_unsupported("a vector: it has more than one dimension");
-  size_ = load_be<std::uint32_t>(left_.data());
-  left_ = left_.subspan(dimension_size);
+  size_ = load_be<std::uint32_t>(rest_.data());
+  rest_ = rest_.subspan(dimension_size);
   // The size of each element precedes it.
-  if (size_ > left_.size() / sizeof(std::int32_t)) value.throw_malformed();
+  if (size_ > rest_.size() / sizeof(std::int32_t)) value.throw_malformed();
 }
 
 column_value array_reader::next_text() noexcept {
@@ -184,13 +184,13 @@ column_value array_reader::next_text() noexcept {
 
 column_value array_reader::next() {
   if (!array_.is_binary()) return next_text();
-  if (left_.size() < sizeof(std::int32_t)) array_.throw_malformed();
-  const auto size = static_cast<std::int32_t>(load_be<std::uint32_t>(left_.data()));
-  left_ = left_.subspan(sizeof(size));
+  if (rest_.size() < sizeof(std::int32_t)) array_.throw_malformed();
+  const auto size = static_cast<std::int32_t>(load_be<std::uint32_t>(rest_.data()));
+  rest_ = rest_.subspan(sizeof(size));
   if (size == -1) return array_.element(element_type_, true, {});
-  if (size < 0 || static_cast<std::size_t>(size) > left_.size()) array_.throw_malformed();
-  const auto bytes = left_.first(static_cast<std::size_t>(size));
-  left_ = left_.subspan(bytes.size());
+  if (size < 0 || static_cast<std::size_t>(size) > rest_.size()) array_.throw_malformed();
+  const auto bytes = rest_.first(static_cast<std::size_t>(size));
+  rest_ = rest_.subspan(bytes.size());
   return array_.element(element_type_, false, bytes);
 }
 
@@ -220,11 +220,11 @@ float column_traits<float>::read(const column_value& value) {
     case oids::float4: return load_float(value);
     case oids::float8: {
       const double number = load_double(value);
-      const auto rounded = static_cast<float>(number);
-      if (!std::isnan(number) && static_cast<double>(rounded) != number) {
+      const auto single = static_cast<float>(number);
+      if (!std::isnan(number) && static_cast<double>(single) != number) {
         value.throw_out_of_range(std::to_string(number) + ", which a double can hold");
       }
-      return rounded;
+      return single;
     }
     case oids::numeric: return static_cast<float>(detail::to_double(numeric_text(value)));
     case oids::int2:

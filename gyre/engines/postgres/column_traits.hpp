@@ -89,7 +89,7 @@ class array_reader {
   column_value next_text() noexcept;
 
   const column_value& array_;
-  std::span<const std::byte> left_;
+  std::span<const std::byte> rest_;
   oid element_type_ = 0;
   std::size_t size_ = 0;
   text_array texts_;  // the elements of an array in text format
@@ -101,15 +101,15 @@ Duration read_time(const column_value& value, const count_since_epoch& time) {
   using kind = count_since_epoch::kind;
   if (time.which == kind::infinite) return Duration::max();
   if (time.which == kind::negative_infinite) return Duration::min();
-  std::optional<Duration> converted;
+  std::optional<Duration> result;
   if (time.which == kind::finite) {
-    converted = from_microseconds<Duration>(std::chrono::microseconds(time.count));
+    result = from_microseconds<Duration>(std::chrono::microseconds(time.count));
   }
   // The representations of the infinities are not finite times.
-  if (!converted || *converted == Duration::max() || *converted == Duration::min()) {
+  if (!result || *result == Duration::max() || *result == Duration::min()) {
     value.throw_out_of_range("a time that the C++ type cannot represent exactly");
   }
-  return *converted;
+  return *result;
 }
 
 }  // namespace detail
@@ -176,14 +176,14 @@ struct column_traits<std::chrono::duration<Rep, Period>> {
 
   static length read(const column_value& value) {
     const interval whole = column_traits<interval>::read(value);
-    std::optional<length> converted;
+    std::optional<length> result;
     if (whole.months == 0 && whole.days == 0) {
-      converted = detail::from_microseconds<length>(whole.time);
+      result = detail::from_microseconds<length>(whole.time);
     }
-    if (!converted) {
+    if (!result) {
       value.throw_out_of_range("an interval that the C++ type cannot represent exactly");
     }
-    return *converted;
+    return *result;
   }
 };
 
@@ -245,7 +245,7 @@ struct column_traits<std::vector<T>> {
     detail::array_reader elements(value);
     std::vector<T> array;
     array.reserve(elements.size());
-    for (std::size_t remaining = elements.size(); remaining > 0; --remaining) {
+    for (std::size_t elements_left = elements.size(); elements_left > 0; --elements_left) {
       array.push_back(column_traits<T>::read(elements.next()));
     }
     return array;

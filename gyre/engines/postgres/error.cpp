@@ -101,8 +101,8 @@ constexpr std::array known_errors = {
 };
 
 const char* message_of(errc code) noexcept {
-  for (const known_error& each : known_errors) {
-    if (each.code == code) return each.message;
+  for (const known_error& entry : known_errors) {
+    if (entry.code == code) return entry.message;
   }
   return "unknown error";
 }
@@ -154,10 +154,10 @@ std::error_code make_error_code(errc code) noexcept {
 
 errc errc_of(std::string_view sqlstate) noexcept {
   errc of_class = errc::server;
-  for (const known_error& each : known_errors) {
-    if (each.sqlstate.empty()) continue;
-    if (each.sqlstate == sqlstate) return each.code;
-    if (each.sqlstate.size() == 2 && sqlstate.starts_with(each.sqlstate)) of_class = each.code;
+  for (const known_error& entry : known_errors) {
+    if (entry.sqlstate.empty()) continue;
+    if (entry.sqlstate == sqlstate) return entry.code;
+    if (entry.sqlstate.size() == 2 && sqlstate.starts_with(entry.sqlstate)) of_class = entry.code;
   }
   return of_class;
 }
@@ -172,15 +172,15 @@ server_error::server_error(errc code, server_message message, std::string_view s
 namespace detail {
 
 std::string excerpt_of(std::string_view statement) {
-  constexpr std::size_t longest = 120;
+  constexpr std::size_t max_size = 120;
   std::string excerpt;
-  for (const char each : statement) {
-    const bool is_blank = static_cast<unsigned char>(each) <= ' ';
+  for (const char character : statement) {
+    const bool is_blank = static_cast<unsigned char>(character) <= ' ';
     if (is_blank && (excerpt.empty() || excerpt.back() == ' ')) continue;
-    if (excerpt.size() >= longest && (static_cast<unsigned char>(each) & 0xc0U) != 0x80) {
+    if (excerpt.size() >= max_size && (static_cast<unsigned char>(character) & 0xc0U) != 0x80) {
       return excerpt + "…";
     }
-    excerpt += is_blank ? ' ' : each;
+    excerpt += is_blank ? ' ' : character;
   }
   return excerpt;
 }

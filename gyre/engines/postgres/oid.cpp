@@ -44,9 +44,9 @@ constexpr std::array<built_in_type, 25> built_in_types = {{
 }  // namespace
 
 std::string type_name(oid type) {
-  for (const built_in_type& each : built_in_types) {
-    if (each.type == type) return std::string(each.name);
-    if (each.array == type && type != 0) return std::string(each.name) + "[]";
+  for (const built_in_type& entry : built_in_types) {
+    if (entry.type == type) return std::string(entry.name);
+    if (entry.array == type && type != 0) return std::string(entry.name) + "[]";
   }
   return "type " + std::to_string(type);
 }
@@ -54,8 +54,8 @@ std::string type_name(oid type) {
 namespace detail {
 
 oid element_type(oid array) noexcept {
-  for (const built_in_type& each : built_in_types) {
-    if (each.array == array && array != 0) return each.type;
+  for (const built_in_type& entry : built_in_types) {
+    if (entry.array == array && array != 0) return entry.type;
   }
   return 0;
 }

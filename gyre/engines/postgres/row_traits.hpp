@@ -121,7 +121,7 @@ struct row_traits<std::tuple<Ts...>> {
     return std::tuple<Ts...>{column_traits<Ts>::read(columns.next())...};
   }
   static void for_each(const std::tuple<Ts...>& row, const auto& visit) {
-    std::apply([&](const Ts&... each) { (visit(each), ...); }, row);
+    std::apply([&](const Ts&... columns) { (visit(columns), ...); }, row);
   }
 };
 

@@ -47,18 +47,18 @@ class statement {
   statement(Text&& text, statement_options options = {}) : options_(options) {
     if constexpr (std::same_as<std::remove_cvref_t<Text>, std::string> &&
                   !std::is_lvalue_reference_v<Text>) {
-      kept_ = std::forward<Text>(text);
+      own_text_ = std::forward<Text>(text);
     } else {
       text_ = std::string_view(text);
     }
   }
 
-  [[nodiscard]] std::string_view text() const noexcept { return text_.empty() ? kept_ : text_; }
+  [[nodiscard]] std::string_view text() const noexcept { return text_.empty() ? own_text_ : text_; }
   [[nodiscard]] const statement_options& options() const noexcept { return options_; }
 
  private:
   std::string_view text_;
-  std::string kept_;
+  std::string own_text_;
   statement_options options_;
 };
 

@@ -109,11 +109,14 @@ template <class... Ts>
 struct argument_traits<std::tuple<Ts...>> {
   static std::size_t count(const std::tuple<Ts...>& values) {
     return std::apply(
-        [](const Ts&... each) { return (std::size_t{0} + ... + argument_traits<Ts>::count(each)); },
+        [](const Ts&... items) {
+          return (std::size_t{0} + ... + argument_traits<Ts>::count(items));
+        },
         values);
   }
   static void write(io::buffer& output, const std::tuple<Ts...>& values) {
-    std::apply([&](const Ts&... each) { (argument_traits<Ts>::write(output, each), ...); }, values);
+    std::apply([&](const Ts&... items) { (argument_traits<Ts>::write(output, items), ...); },
+               values);
   }
 };
 
@@ -148,11 +151,11 @@ struct argument_traits<T> {
 
   static std::size_t count(const T& range) {
     std::size_t total = 0;
-    for (const auto& each : range) total += element_traits::count(each);
+    for (const auto& element : range) total += element_traits::count(element);
     return total;
   }
   static void write(io::buffer& output, const T& range) {
-    for (const auto& each : range) element_traits::write(output, each);
+    for (const auto& element : range) element_traits::write(output, element);
   }
 };
 

@@ -8,13 +8,13 @@ namespace gyre::redis {
 // reply_scanner bounds the depth of the recursion.
 reply reply_traits<reply>::read(reply_cursor& values) {
   const reply_node node = values.next();
-  reply read{
+  reply result{
       .kind = node.kind, .text = std::string(node.text), .integer = node.integer, .values = {}};
-  read.values.reserve(node.children());
-  for (std::size_t remaining = node.children(); remaining > 0; --remaining) {
-    read.values.push_back(reply_traits<reply>::read(values));
+  result.values.reserve(node.children());
+  for (std::size_t children_left = node.children(); children_left > 0; --children_left) {
+    result.values.push_back(reply_traits<reply>::read(values));
   }
-  return read;
+  return result;
 }
 
 }  // namespace gyre::redis

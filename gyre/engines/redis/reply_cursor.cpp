@@ -21,15 +21,16 @@ reply_node reply_cursor::peek() const noexcept {
 
 reply_node reply_cursor::next() noexcept {
   for (;;) {
-    const detail::parsed_node node = parse_complete(unread_);
-    unread_.remove_prefix(node.size);
+    const detail::parsed_node node = parse_complete(rest_);
+    rest_.remove_prefix(node.size);
     if (!node.is_attribute) return static_cast<const reply_node&>(node);
-    for (std::size_t remaining = node.children(); remaining > 0; --remaining) skip();
+    for (std::size_t values_left = node.children(); values_left > 0; --values_left) skip();
   }
 }
 
 void reply_cursor::skip() noexcept {
-  for (std::size_t remaining = 1; remaining > 0; --remaining) remaining += next().children();
+  for (std::size_t values_left = 1; values_left > 0; --values_left)
+    values_left += next().children();
 }
 
 }  // namespace gyre::redis

@@ -25,17 +25,17 @@ namespace gyre::redis {
 class reply_cursor {
  public:
   /// `bytes`: a complete reply.
-  explicit constexpr reply_cursor(std::string_view bytes) noexcept : unread_(bytes) {}
+  explicit constexpr reply_cursor(std::string_view bytes) noexcept : rest_(bytes) {}
 
   /// Returns the next value, which stays the next one.
   [[nodiscard]] reply_node peek() const noexcept;
   reply_node next() noexcept;
   /// Passes over the next value and all that belongs to it.
   void skip() noexcept;
-  [[nodiscard]] bool empty() const noexcept { return unread_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return rest_.empty(); }
 
  private:
-  std::string_view unread_;
+  std::string_view rest_;
 };
 
 }  // namespace gyre::redis

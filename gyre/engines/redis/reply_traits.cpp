@@ -28,8 +28,8 @@ const char* name_of(reply_kind kind) noexcept {
 
 // Returns the beginning of a text, by which it can be found.
 std::string excerpt_of(std::string_view text) {
-  constexpr std::size_t longest = 40;
-  return '"' + std::string(text.substr(0, longest)) + (text.size() > longest ? "…\"" : "\"");
+  constexpr std::size_t max_size = 40;
+  return '"' + std::string(text.substr(0, max_size)) + (text.size() > max_size ? "…\"" : "\"");
 }
 
 [[noreturn, gnu::cold]] void throw_out_of_range(const reply_node& node) {

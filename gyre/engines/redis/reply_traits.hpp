@@ -160,10 +160,10 @@ template <detail::sequence_of_replies T>
   requires(!detail::map_of_replies<T>)
 struct reply_traits<T> {
   static T read(reply_cursor& values) {
-    std::size_t remaining = detail::to_count(values.next());
+    std::size_t elements_left = detail::to_count(values.next());
     T sequence;
-    if constexpr (requires { sequence.reserve(remaining); }) sequence.reserve(remaining);
-    for (; remaining > 0; --remaining) {
+    if constexpr (requires { sequence.reserve(elements_left); }) sequence.reserve(elements_left);
+    for (; elements_left > 0; --elements_left) {
       sequence.insert(sequence.end(), read_reply<typename T::value_type>(values));
     }
     return sequence;
@@ -178,15 +178,15 @@ struct reply_traits<T> {
   static T read(reply_cursor& values) {
     const reply_node node = values.next();
     T map;
-    std::size_t remaining = node.kind == reply_kind::map ? node.count : detail::to_count(node);
-    const bool has_pairs = node.kind != reply_kind::map && remaining > 0 &&
+    std::size_t elements_left = node.kind == reply_kind::map ? node.count : detail::to_count(node);
+    const bool has_pairs = node.kind != reply_kind::map && elements_left > 0 &&
                            values.peek().kind == reply_kind::array && values.peek().count == 2;
     if (node.kind != reply_kind::map && !has_pairs) {
-      if (remaining % 2 != 0) detail::throw_wrong_count(remaining, remaining + 1);
-      remaining /= 2;
+      if (elements_left % 2 != 0) detail::throw_wrong_count(elements_left, elements_left + 1);
+      elements_left /= 2;
     }
-    if constexpr (requires { map.reserve(remaining); }) map.reserve(remaining);
-    for (; remaining > 0; --remaining) {
+    if constexpr (requires { map.reserve(elements_left); }) map.reserve(elements_left);
+    for (; elements_left > 0; --elements_left) {
       if (has_pairs) {
         auto pair = read_reply<std::pair<key, mapped>>(values);
         map.insert_or_assign(std::move(pair.first), std::move(pair.second));
@@ -222,7 +222,7 @@ struct reply_traits<std::array<T, N>> {
     const std::size_t count = detail::to_count(values.next());
     if (count != N) detail::throw_wrong_count(count, N);
     std::array<T, N> array;
-    for (T& each : array) each = read_reply<T>(values);
+    for (T& element : array) element = read_reply<T>(values);
     return array;
   }
 };

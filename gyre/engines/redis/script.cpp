@@ -18,12 +18,12 @@ std::string sha1_of(std::string_view text) {
                             "gyre::redis::script: OpenSSL refuses SHA-1");
   }
   constexpr std::string_view digits = "0123456789abcdef";
-  std::string hexadecimal;
-  for (unsigned each = 0; each < size; ++each) {
-    hexadecimal += digits[bytes[each] >> 4];
-    hexadecimal += digits[bytes[each] & 15];
+  std::string digits_text;
+  for (unsigned i = 0; i < size; ++i) {
+    digits_text += digits[bytes[i] >> 4];
+    digits_text += digits[bytes[i] & 15];
   }
-  return hexadecimal;
+  return digits_text;
 }
 
 }  // namespace

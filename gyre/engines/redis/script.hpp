@@ -51,8 +51,8 @@ class evaluation {
     const std::string& source = sends_text_ ? code_.text() : code_.hash();
     const std::size_t key_count = argument_traits<Keys>::count(keys_);
     std::apply(
-        [&](const auto&... each) {
-          write_command(output, name(), source, key_count, keys_, each...);
+        [&](const auto&... texts) {
+          write_command(output, name(), source, key_count, keys_, texts...);
         },
         arguments_);
   }

@@ -23,7 +23,7 @@ stream_entry reply_traits<stream_entry>::read(reply_cursor& values) {
   const std::size_t texts = detail::to_count(fields);
   if (texts % 2 != 0) detail::throw_wrong_count(texts, texts + 1);
   entry.fields.reserve(texts / 2);
-  for (std::size_t remaining = texts / 2; remaining > 0; --remaining) {
+  for (std::size_t pairs_left = texts / 2; pairs_left > 0; --pairs_left) {
     std::string name = read_reply<std::string>(values);
     entry.fields.emplace_back(std::move(name), read_reply<std::string>(values));
   }

@@ -54,7 +54,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> macros = 
 class field_reader {
  public:
   field_reader(std::string_view expression, std::string_view text, const field& range)
-      : whole_(expression), text_(text), range_(range) {}
+      : expression_(expression), text_(text), range_(range) {}
 
   std::uint64_t read() const {
     std::uint64_t values = 0;
@@ -122,10 +122,10 @@ class field_reader {
   }
 
   [[noreturn]] void fail(const std::string& reason) const {
-    refuse(whole_, "the " + std::string(range_.name) + ": " + reason);
+    refuse(expression_, "the " + std::string(range_.name) + ": " + reason);
   }
 
-  std::string_view whole_;
+  std::string_view expression_;
   std::string_view text_;
   const field& range_;
 };
@@ -154,19 +154,19 @@ bool has_bit(Bits bits, unsigned index) {
 
 cron_expression::cron_expression(std::string_view text) {
   if (text.size() > max_length) refuse(text, "longer than 1000 characters");
-  std::string_view expanded = text;
+  std::string_view fields_text = text;
   for (const auto& [name, meaning] : macros) {
-    if (gyre::detail::equals_ignoring_case(text, name)) expanded = meaning;
+    if (gyre::detail::equals_ignoring_case(text, name)) fields_text = meaning;
   }
-  const std::array<std::string_view, 5> parts = split_fields(text, expanded);
-  const auto read = [&](std::size_t index) {
+  const std::array<std::string_view, 5> parts = split_fields(text, fields_text);
+  const auto parse_field = [&](std::size_t index) {
     return field_reader(text, parts[index], fields[index]).read();
   };
-  minutes_ = read(0);
-  hours_ = static_cast<std::uint32_t>(read(1));
-  days_ = static_cast<std::uint32_t>(read(2));
-  months_ = static_cast<std::uint16_t>(read(3));
-  const std::uint64_t weekdays = read(4);
+  minutes_ = parse_field(0);
+  hours_ = static_cast<std::uint32_t>(parse_field(1));
+  days_ = static_cast<std::uint32_t>(parse_field(2));
+  months_ = static_cast<std::uint16_t>(parse_field(3));
+  const std::uint64_t weekdays = parse_field(4);
   weekdays_ = static_cast<std::uint8_t>((weekdays | weekdays >> 7) & 0x7f);  // the 7 is Sunday, too
   needs_both_ = parts[2].starts_with('*') || parts[4].starts_with('*');
 }

@@ -23,9 +23,9 @@ void job::report_progress(double share, std::string_view note) {
   constexpr std::size_t max_note = 1000;
   // std::clamp() would let NaN through.
   const double valid_share = share > 0.0 ? std::min(share, 1.0) : 0.0;
-  noted_progress noted{static_cast<float>(valid_share), std::string(note.substr(0, max_note))};
+  noted_progress progress{static_cast<float>(valid_share), std::string(note.substr(0, max_note))};
   const std::scoped_lock lock(mutex_);
-  progress_ = std::move(noted);
+  progress_ = std::move(progress);
 }
 
 std::optional<job::noted_progress> job::take_progress() {

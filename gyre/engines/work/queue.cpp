@@ -224,12 +224,12 @@ task<> queue::wait_for_change(postgres::subscription& changes, std::string_view 
 }
 
 task<cancel_result> queue::cancel(postgres::querier& tx, job_id id) {
-  const auto found = co_await detail::translated(
+  const auto state_text = co_await detail::translated(
       tx.query_one<std::optional<std::string>>("select work.cancel($1)", id));
-  if (!found) co_return cancel_result::unknown;
-  if (*found == "requested") co_return cancel_result::requested;
+  if (!state_text) co_return cancel_result::unknown;
+  if (*state_text == "requested") co_return cancel_result::requested;
   // A job that was cancelled before counts as cancelled, too.
-  co_return *found == "cancelled" ? cancel_result::cancelled : cancel_result::had_ended;
+  co_return *state_text == "cancelled" ? cancel_result::cancelled : cancel_result::had_ended;
 }
 
 task<bool> queue::revive(postgres::querier& tx, job_id id) {

@@ -52,12 +52,12 @@ using type_erased_transaction_handler = move_only_function<task<std::vector<std:
     std::span<job* const>, postgres::transaction&)>;
 
 template <job_handler Handler>
-task<std::string> run_handler(Handler& handler, job& current) {
+task<std::string> run_handler(Handler& handler, job& current_job) {
   if constexpr (std::is_void_v<task_result_t<std::invoke_result_t<Handler&, job&>>>) {
-    co_await handler(current);
+    co_await handler(current_job);
     co_return std::string();
   } else {
-    co_return co_await handler(current);
+    co_return co_await handler(current_job);
   }
 }
 
@@ -66,12 +66,12 @@ template <transaction_handler Handler>
 task<std::vector<std::string>> run_handler(Handler& handler, std::span<job* const> jobs,
                                            postgres::transaction& tx) {
   using given = std::invoke_result_t<Handler&, std::span<job* const>, postgres::transaction&>;
-  auto running = handler(jobs, tx);
+  auto run_task = handler(jobs, tx);
   if constexpr (std::is_void_v<task_result_t<given>>) {
-    co_await std::move(running);
+    co_await std::move(run_task);
     co_return std::vector<std::string>();
   } else {
-    co_return co_await std::move(running);
+    co_return co_await std::move(run_task);
   }
 }
 
@@ -113,8 +113,8 @@ class worker {
   void handle(std::string kind, Handler handler, handler_options options = {}) {
     add(
         std::move(kind),
-        [handler = std::move(handler)](job& current) mutable {
-          return detail::run_handler(handler, current);
+        [handler = std::move(handler)](job& current_job) mutable {
+          return detail::run_handler(handler, current_job);
         },
         options);
   }

@@ -22,8 +22,8 @@ class adaptive_attempt {
   /// by succeed() or fail().
   bool claim_attempt() noexcept {
     if (score_ > 0) return true;
-    if (++skipped_ < backoff_) return false;
-    skipped_ = 0;
+    if (++skip_count_ < backoff_) return false;
+    skip_count_ = 0;
     return true;
   }
   void succeed() noexcept {
@@ -45,7 +45,7 @@ class adaptive_attempt {
   int score_;  // the score, at most max_score
   int gain_;
   int backoff_ = min_backoff;  // opportunities per attempt at a score of 0
-  int skipped_ = 0;            // opportunities since the last attempt
+  int skip_count_ = 0;         // opportunities since the last attempt
 };
 
 }  // namespace gyre::detail

@@ -45,25 +45,25 @@ class heavy_queue {
   /// virtual.
   static constexpr std::size_t max_per_turn = 16;
 
-  bool empty() const noexcept { return waiting_.empty(); }
-  void push_back(heavy_operation& op) noexcept { waiting_.push_back(op); }
+  bool empty() const noexcept { return operations_.empty(); }
+  void push_back(heavy_operation& op) noexcept { operations_.push_back(op); }
 
   /// Runs operations, at least one, until `limit` has passed or max_per_turn have run; adds 1 to
   /// `ran` before each.
-  void run(const poller& clock, std::chrono::nanoseconds limit, std::size_t& ran) {
+  void run(const poller& clock, std::chrono::nanoseconds limit, std::size_t& operation_count) {
     if (empty()) return;
-    const steady_time began = clock.now();
-    for (std::size_t remaining = max_per_turn; remaining > 0; --remaining) {
-      heavy_operation* const next = waiting_.pop_front();
-      if (next == nullptr) return;
-      ++ran;
-      next->execute();
-      if (clock.now() - began >= limit) return;
+    const steady_time begin = clock.now();
+    for (std::size_t operations_left = max_per_turn; operations_left > 0; --operations_left) {
+      heavy_operation* const next_operation = operations_.pop_front();
+      if (next_operation == nullptr) return;
+      ++operation_count;
+      next_operation->execute();
+      if (clock.now() - begin >= limit) return;
     }
   }
 
  private:
-  intrusive_list<heavy_operation> waiting_;
+  intrusive_list<heavy_operation> operations_;
 };
 
 }  // namespace detail

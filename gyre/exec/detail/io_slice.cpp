@@ -8,8 +8,8 @@ namespace gyre::detail {
 // Doubles the stride while completions are short, and halves it when they take long, so that the
 // loop notices a few slow ones.
 bool io_slice::check_time(steady_time current_time) noexcept {
-  if (began_ == steady_time::min()) {
-    began_ = current_time;
+  if (begin_ == steady_time::min()) {
+    begin_ = current_time;
   } else {
     const std::chrono::nanoseconds since_last = current_time - last_check_;
     stride_ =
@@ -17,7 +17,7 @@ bool io_slice::check_time(steady_time current_time) noexcept {
   }
   last_check_ = current_time;
   completions_to_check_ = stride_;
-  is_over_ = current_time - began_ >= length_;
+  is_over_ = current_time - begin_ >= length_;
   return is_over_;
 }
 

@@ -19,7 +19,7 @@ class io_slice {
   explicit io_slice(std::chrono::nanoseconds length) noexcept : length_(length) {}
   /// Begins the slice of a turn. `current_time` is the time, if the loop knows it.
   void begin(steady_time current_time = steady_time::min()) noexcept {
-    began_ = last_check_ = current_time;
+    begin_ = last_check_ = current_time;
     stride_ = completions_to_check_ = 1;
     is_over_ = false;
   }
@@ -40,7 +40,7 @@ class io_slice {
   static constexpr int max_stride = 16;
 
   const std::chrono::nanoseconds length_;
-  steady_time began_{};  // start of the slice; min() until the first check_time()
+  steady_time begin_{};  // start of the slice; min() until the first check_time()
   steady_time last_check_ = steady_time::min();
   int stride_ = 1;                // completions between two calls of check_time()
   int completions_to_check_ = 1;  // completions until the next check_time()

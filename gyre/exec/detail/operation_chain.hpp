@@ -24,13 +24,13 @@ class operation_chain {
   /// Counts operations that wait in chains, without the first one of each chain, which the inbox
   /// counts.
   void add_pending(std::size_t operations) noexcept {
-    pending_.fetch_add(operations, std::memory_order_relaxed);  // relaxed: orders nothing
+    pending_count_.fetch_add(operations, std::memory_order_relaxed);  // relaxed: orders nothing
   }
   void subtract_pending(std::size_t operations) noexcept {
-    pending_.fetch_sub(operations, std::memory_order_relaxed);
+    pending_count_.fetch_sub(operations, std::memory_order_relaxed);
   }
   [[nodiscard]] std::size_t pending() const noexcept {
-    return pending_.load(std::memory_order_relaxed);
+    return pending_count_.load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] bool empty() const noexcept { return next_ == nullptr; }
@@ -47,14 +47,14 @@ class operation_chain {
   void run(inbox::batch& batch) {
     struct count_at_exit {
       operation_chain& chain;
-      std::size_t ran = 0;
-      ~count_at_exit() { chain.subtract_pending(ran); }
-    } done{*this};
+      std::size_t operation_count = 0;
+      ~count_at_exit() { chain.subtract_pending(operation_count); }
+    } count{*this};
     while (next_ != nullptr && batch.more()) {
-      operation& next = pop();
+      operation& next_operation = pop();
       batch.count(1);
-      ++done.ran;
-      next.execute();
+      ++count.operation_count;
+      next_operation.execute();
     }
     if (next_ != nullptr) batch.end();
   }
@@ -76,7 +76,7 @@ class operation_chain {
   }
 
   operation* next_ = nullptr;
-  atomic<std::size_t> pending_{0};
+  atomic<std::size_t> pending_count_{0};
 };
 
 }  // namespace gyre::detail

@@ -12,25 +12,25 @@ namespace gyre::detail {
 /// push(); the other members belong to the loop's thread.
 class overflow_queue {
  public:
-  void push(operation& op) noexcept { pushed_.push(op); }
+  void push(operation& op) noexcept { new_operations_.push(op); }
 
-  bool empty() const noexcept { return drained_.empty() && pushed_.empty(); }
+  bool empty() const noexcept { return drained_operations_.empty() && new_operations_.empty(); }
   /// Makes the pushed operations available to pop(), after the operations that were drained before.
   void drain() noexcept {
-    auto newer = pushed_.pop_all();
-    drained_.splice_back(newer);
+    auto batch = new_operations_.pop_all();
+    drained_operations_.splice_back(batch);
   }
   /// Removes and returns the oldest drained operation; returns null if there is none.
-  operation* pop() noexcept { return drained_.pop_front(); }
+  operation* pop() noexcept { return drained_operations_.pop_front(); }
   /// Drops all operations without running them.
   void clear() noexcept {
-    static_cast<void>(pushed_.pop_all());
-    drained_ = {};
+    static_cast<void>(new_operations_.pop_all());
+    drained_operations_ = {};
   }
 
  private:
-  atomic_intrusive_stack<operation> pushed_;
-  intrusive_queue<operation> drained_;
+  atomic_intrusive_stack<operation> new_operations_;
+  intrusive_queue<operation> drained_operations_;
 };
 
 }  // namespace gyre::detail

@@ -23,8 +23,8 @@ class posted_flush {
     if (is_posted_) return true;
     try {
       is_posted_ = loop.try_post([this, flush, owner = std::move(owner)] {
-        const auto locked = owner.lock();
-        if (locked == nullptr) return;
+        const auto shared_owner = owner.lock();
+        if (shared_owner == nullptr) return;
         is_posted_ = false;
         flush();
       });

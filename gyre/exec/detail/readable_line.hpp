@@ -105,14 +105,14 @@ class readable_line {
     if (waits_.empty()) return;
     auto value = source_.try_take();
     if (!value) return;  // A level-triggered watch reports again in the next turn.
-    wait& oldest = *waits_.pop_front();
-    oldest.outcome_ = std::move(value);
+    wait& oldest_wait = *waits_.pop_front();
+    oldest_wait.outcome_ = std::move(value);
     if (waits_.empty()) {
       watch_.stop();
     } else if constexpr (requires { source_.serve_again(); }) {
       source_.serve_again();
     }
-    oldest.complete_event();
+    oldest_wait.complete_event();
   }
 
  private:

@@ -11,7 +11,7 @@ void release_queue::run_in_turn(operation& op) {
     intrusive_queue<release_node> releases;
     ~pending_releases() {
       bool was_empty = false;
-      while (release_node* each = releases.pop_front()) was_empty |= queue.push(*each);
+      while (release_node* node = releases.pop_front()) was_empty |= queue.push(*node);
       if (was_empty) queue.loop_.post(queue);
     }
   } pending{self, self.releases_.pop_all()};
@@ -19,9 +19,9 @@ void release_queue::run_in_turn(operation& op) {
 }
 
 bool release_queue::run_at_loop_end() noexcept {
-  intrusive_queue<release_node> pending = releases_.pop_all();
-  if (pending.empty()) return false;
-  while (release_node* first = pending.pop_front()) first->run(release_point::loop_end);
+  intrusive_queue<release_node> nodes = releases_.pop_all();
+  if (nodes.empty()) return false;
+  while (release_node* first = nodes.pop_front()) first->run(release_point::loop_end);
   return true;
 }
 

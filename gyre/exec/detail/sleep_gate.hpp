@@ -33,7 +33,8 @@ class sleep_gate {
 
   /// With `always`, every claim_remote_wake_up() returns true: one wake-up per task, as in the
   /// published report.
-  explicit sleep_gate(bool always) noexcept : state_(always ? state::always : state::awake) {}
+  explicit sleep_gate(bool is_constant) noexcept
+      : state_(is_constant ? state::always : state::awake) {}
 
   /// Returns whether the loop is busy, so that claim_remote_wake_up() would return false. Any
   /// thread.

@@ -24,7 +24,7 @@ class strand_core::turn {
   turn& operator=(turn&&) = delete;
   ~turn() {
     const bool was_closed = is_closed();
-    const bool has_more = !was_closed && !core_.taken_.empty();
+    const bool has_more = !was_closed && !core_.taken_operations_.empty();
     // release: pairs with the acquire in close() and in the constructor of the next turn.
     core_.active_run_.store(nullptr, std::memory_order_release);
     if (has_more || (!was_closed && !core_.queue_.go_idle())) core_.schedule();
@@ -34,8 +34,8 @@ class strand_core::turn {
   /// Returns the next operation; null if there is none or the strand is closed.
   operation* next() noexcept {
     if (is_closed()) return nullptr;
-    if (core_.taken_.empty()) core_.taken_ = core_.queue_.take();
-    return core_.taken_.pop_front();
+    if (core_.taken_operations_.empty()) core_.taken_operations_ = core_.queue_.take();
+    return core_.taken_operations_.pop_front();
   }
 
  private:
@@ -46,11 +46,11 @@ class strand_core::turn {
 
 void strand_core::run(operation& self) {
   auto& core = static_cast<strand_core&>(self);
-  turn here(core);
-  for (unsigned remaining = core.max_per_turn_; remaining > 0; --remaining) {
-    operation* const next = here.next();
-    if (next == nullptr) return;
-    next->execute();
+  turn current_turn(core);
+  for (unsigned operations_left = core.max_per_turn_; operations_left > 0; --operations_left) {
+    operation* const next_operation = current_turn.next();
+    if (next_operation == nullptr) return;
+    next_operation->execute();
   }
 }
 
@@ -78,14 +78,14 @@ intrusive_queue<operation> strand_core::close() noexcept {
   is_closed_.store(true, std::memory_order_seq_cst);  // seq_cst: see turn()
   for (;;) {
     // seq_cst: see the constructor of turn. The acquire pairs with the release in ~turn().
-    const void* const running = active_run_.load(std::memory_order_seq_cst);
-    if (running == nullptr || is_run_of_this_thread(running)) break;
+    const void* const active_run = active_run_.load(std::memory_order_seq_cst);
+    if (active_run == nullptr || is_run_of_this_thread(active_run)) break;
     thread_yield();
   }
-  intrusive_queue<operation> remaining = std::move(taken_);
-  intrusive_queue<operation> pushed = queue_.take();
-  remaining.splice_back(pushed);
-  return remaining;
+  intrusive_queue<operation> operations = std::move(taken_operations_);
+  intrusive_queue<operation> new_operations = queue_.take();
+  operations.splice_back(new_operations);
+  return operations;
 }
 
 }  // namespace gyre::detail

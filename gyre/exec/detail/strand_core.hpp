@@ -54,8 +54,8 @@ class strand_core final : public slab_object, operation {
 
   executor& target_;
   mpsc_queue queue_;
-  intrusive_queue<operation> taken_;         // used only by the thread that runs the core
-  atomic<const void*> active_run_{nullptr};  // current_run() of the thread that runs the core
+  intrusive_queue<operation> taken_operations_;  // used only by the thread that runs the core
+  atomic<const void*> active_run_{nullptr};      // current_run() of the thread that runs the core
   atomic<std::uint32_t> shares_{1};
   atomic<bool> is_closed_{false};
   const std::uint8_t max_per_turn_;

@@ -35,18 +35,18 @@ std::size_t wait_strategy::choose_batch_limit(event_loop& loop) noexcept {
   constexpr int pauses = 64;
   constexpr std::size_t min_backlog = 256;
   constexpr std::size_t target_backlog = 2048;
-  std::size_t waiting = loop.inbox_pending();
-  if (waiting < min_backlog && gather_.claim_attempt()) {
+  std::size_t task_count = loop.inbox_pending();
+  if (task_count < min_backlog && gather_.claim_attempt()) {
     bool has_new_tasks = false;
-    for (int look = 0; look < looks && waiting < target_backlog && !loop.stopped(); ++look) {
+    for (int look = 0; look < looks && task_count < target_backlog && !loop.stopped(); ++look) {
       for (int pause = 0; pause < pauses; ++pause) cpu_relax();
-      const std::size_t old_waiting = std::exchange(waiting, loop.inbox_pending());
-      if (waiting == old_waiting) break;
+      const std::size_t old_waiting = std::exchange(task_count, loop.inbox_pending());
+      if (task_count == old_waiting) break;
       has_new_tasks = true;
     }
     has_new_tasks ? gather_.succeed() : gather_.fail();
   }
-  return waiting >= min_backlog ? waiting : std::numeric_limits<std::size_t>::max();
+  return task_count >= min_backlog ? task_count : std::numeric_limits<std::size_t>::max();
 }
 
 // Checks for tasks until the spin budget is used up. Every looks_per_yield iterations the loop

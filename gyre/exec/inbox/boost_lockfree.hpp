@@ -27,21 +27,21 @@ class boost_lockfree {
   boost_lockfree() = default;
   boost_lockfree& operator=(boost_lockfree&&) = delete;
   ~boost_lockfree() {
-    queue_.consume_all([](node* each) { delete each; });
+    queue_.consume_all([](node* node) { delete node; });
   }
 
   template <class F>
   void push(F&& callable) {
-    auto stored = std::make_unique<node>(std::forward<F>(callable));
-    if (!queue_.push(stored.get())) throw std::bad_alloc();
-    static_cast<void>(stored.release());
+    auto new_node = std::make_unique<node>(std::forward<F>(callable));
+    if (!queue_.push(new_node.get())) throw std::bad_alloc();
+    static_cast<void>(new_node.release());
   }
 
   void run(batch& tasks) {
     for (node* front = nullptr; tasks.more() && queue_.pop(front);) {
-      const std::unique_ptr<node> each(front);
+      const std::unique_ptr<node> owner(front);
       tasks.count(1);
-      each->object();
+      owner->object();
     }
   }
 

@@ -52,8 +52,8 @@ class basic_fifo {
 
   template <class F>
   void push(F&& callable) {
-    detail::with_cell_sized<max_cells>(std::forward<F>(callable), [this]<class G>(G&& fitting) {
-      claim(detail::task_cell::cells_of(fitting)).emplace(std::forward<G>(fitting));
+    detail::with_cell_sized<max_cells>(std::forward<F>(callable), [this]<class G>(G&& task) {
+      claim(detail::task_cell::cells_of(task)).emplace(std::forward<G>(task));
     });
   }
   void push_erased(const detail::erased_task& task) { push(task); }
@@ -61,7 +61,7 @@ class basic_fifo {
   void run(batch& tasks) {
     throttle_.register_consumer();
     {
-      const detail::consumed_publisher published(consumed_, tasks);
+      const detail::consumed_publisher publisher(consumed_tasks_, tasks);
       reader_.run(tasks, tasks.left(), pool_);
     }
     wake_producers();
@@ -79,8 +79,8 @@ class basic_fifo {
   }
 
   std::size_t pending() const noexcept {
-    const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
-    return detail::waiting(pushed(), consumed);
+    const std::uint64_t consumed_count = consumed_tasks_.load(std::memory_order_relaxed);
+    return detail::waiting(pushed(), consumed_count);
   }
 
  private:
@@ -121,9 +121,9 @@ class basic_fifo {
   // then claimed.
   detail::task_cell& claim(std::size_t cells) {
     // acquire: pairs with the release in claim_in_new_segment(), which publishes the segment.
-    const position_type claimed = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
-    if (index_of(claimed) + cells <= CellsPerSegment) [[likely]] {
-      detail::task_cell* const first = segment_of(claimed)->cells.data() + index_of(claimed);
+    const position_type old_tail = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
+    if (index_of(old_tail) + cells <= CellsPerSegment) [[likely]] {
+      detail::task_cell* const first = segment_of(old_tail)->cells.data() + index_of(old_tail);
       // The next addition waits for the stores before it, so the lines of the next cells are
       // prefetched.
       for (std::size_t i = 0; i < cells; i += cells_per_line) {
@@ -131,7 +131,7 @@ class basic_fifo {
       }
       return *first;
     }
-    return claim_in_new_segment(claimed, cells);
+    return claim_in_new_segment(old_tail, cells);
   }
 
   // Claims cells in a new segment after the claim at `claim` did not fit. A segment that this
@@ -141,11 +141,11 @@ class basic_fifo {
                                                             std::size_t cells) {
     for (;;) {
       if (!is_closed(claim)) close_segment(claim);
-      segment_type* const full = segment_of(claim);
+      segment_type* const old_segment = segment_of(claim);
       throttle_.slow_down([this] { return pending(); });
       position_type tail = tail_.load(std::memory_order_relaxed);
-      if (segment_of(tail) == full && is_closed(tail)) {
-        std::unique_ptr<segment_type, give_back> new_segment(take_segment(full, cells),
+      if (segment_of(tail) == old_segment && is_closed(tail)) {
+        std::unique_ptr<segment_type, give_back> new_segment(take_segment(old_segment, cells),
                                                              give_back{&pool_});
         new_segment->first_post = gyre::detail::monotonic_now();
         do {
@@ -155,10 +155,10 @@ class basic_fifo {
           if (tail_.compare_exchange_weak(tail, position(new_segment.get()) + one_task(cells),
                                           std::memory_order_acq_rel, std::memory_order_relaxed)) {
             // release: pairs with the acquire in segment_reader::ready().
-            full->next.store(new_segment.get(), std::memory_order_release);
+            old_segment->next.store(new_segment.get(), std::memory_order_release);
             return new_segment.release()->cells[0];
           }
-        } while (segment_of(tail) == full && is_closed(tail));
+        } while (segment_of(tail) == old_segment && is_closed(tail));
       }
       claim = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
       if (index_of(claim) + cells <= CellsPerSegment) {
@@ -177,7 +177,7 @@ class basic_fifo {
     closed_task_count_.fetch_add(tasks_of(claim), std::memory_order_relaxed);
   }
 
-  segment_type* take_segment(segment_type* full, std::size_t cells) {
+  segment_type* take_segment(segment_type* old_segment, std::size_t cells) {
     try {
       return pool_.take();
     } catch (...) {
@@ -186,7 +186,7 @@ class basic_fifo {
       // closed.
       position_type tail = tail_.load(std::memory_order_relaxed);
       while (
-          segment_of(tail) == full && index_of(tail) > CellsPerSegment + cells &&
+          segment_of(tail) == old_segment && index_of(tail) > CellsPerSegment + cells &&
           !tail_.compare_exchange_weak(tail, tail - one_task(cells), std::memory_order_relaxed)) {
       }
       throw;
@@ -211,7 +211,7 @@ class basic_fifo {
   // The members are on three cache lines: the consumer's, the producers', and members used once per
   // segment.
   detail::segment_reader<segment_type> reader_;
-  gyre::detail::atomic<std::uint64_t> consumed_{0};
+  gyre::detail::atomic<std::uint64_t> consumed_tasks_{0};
   alignas(false_sharing_range) gyre::detail::atomic<position_type> tail_;
   // The number of tasks that were pushed to closed segments.
   alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> closed_task_count_{0};

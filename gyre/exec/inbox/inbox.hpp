@@ -27,11 +27,11 @@ class batch {
   explicit batch(std::size_t limit, histogram* post_lateness = nullptr) noexcept
       : limit_(limit), post_lateness_(post_lateness) {}
   /// Called by the inbox: more() returns whether another task may run, left() how many at most.
-  bool more() const noexcept { return !has_ended_ && ran_ < limit_; }
+  bool more() const noexcept { return !has_ended_ && task_count_ < limit_; }
   bool ended() const noexcept { return has_ended_; }
-  std::size_t left() const noexcept { return limit_ - ran_; }
+  std::size_t left() const noexcept { return limit_ - task_count_; }
   /// Called by the inbox: counts tasks that have been called, including one that has thrown.
-  void count(std::size_t tasks) noexcept { ran_ += tasks; }
+  void count(std::size_t tasks) noexcept { task_count_ += tasks; }
   /// Called by the inbox before the task of a timed post runs. An inbox need not time posts.
   void record_timed_post(steady_time posted_at) noexcept {
     if (post_lateness_ != nullptr) {
@@ -40,12 +40,12 @@ class batch {
   }
 
   void end() noexcept { has_ended_ = true; }
-  std::size_t ran() const noexcept { return ran_; }
-  bool full() const noexcept { return ran_ >= limit_; }
+  std::size_t ran() const noexcept { return task_count_; }
+  bool full() const noexcept { return task_count_ >= limit_; }
 
  private:
   std::size_t limit_;
-  std::size_t ran_ = 0;
+  std::size_t task_count_ = 0;
   bool has_ended_ = false;
   histogram* post_lateness_;
 };

@@ -28,7 +28,8 @@ class moodycamel {
   ~moodycamel() {
     // Tasks are destroyed one by one, while the queue still works, because their destructors may
     // post.
-    while (next_ < taken_ || refill()) const task dropped = std::move(batch_[next_++]);
+    while (next_index_ < batch_size_ || refill())
+      const task discarded_task = std::move(batch_[next_index_++]);
   }
 
   template <class F>
@@ -38,15 +39,15 @@ class moodycamel {
 
   void run(batch& tasks) {
     while (tasks.more()) {
-      if (next_ == taken_ && !refill()) return;
-      task each = std::move(batch_[next_++]);
-      in_batch_.store(taken_ - next_, std::memory_order_relaxed);
+      if (next_index_ == batch_size_ && !refill()) return;
+      task front = std::move(batch_[next_index_++]);
+      in_batch_.store(batch_size_ - next_index_, std::memory_order_relaxed);
       tasks.count(1);
-      each();
+      front();
     }
   }
 
-  bool ready() noexcept { return next_ < taken_ || queue_.size_approx() != 0; }
+  bool ready() noexcept { return next_index_ < batch_size_ || queue_.size_approx() != 0; }
 
   std::size_t pending() const noexcept {
     return queue_.size_approx() + in_batch_.load(std::memory_order_relaxed);
@@ -57,16 +58,16 @@ class moodycamel {
   static constexpr std::size_t batch_size = 256;
 
   bool refill() {
-    next_ = 0;
-    taken_ = queue_.try_dequeue_bulk(token_, batch_.begin(), batch_size);
-    return taken_ != 0;
+    next_index_ = 0;
+    batch_size_ = queue_.try_dequeue_bulk(token_, batch_.begin(), batch_size);
+    return batch_size_ != 0;
   }
 
   ::moodycamel::ConcurrentQueue<task> queue_;
   ::moodycamel::ConsumerToken token_{queue_};
   std::array<task, batch_size> batch_;
-  std::size_t next_ = 0;
-  std::size_t taken_ = 0;
+  std::size_t next_index_ = 0;
+  std::size_t batch_size_ = 0;
   gyre::detail::atomic<std::size_t> in_batch_{0};
 };
 

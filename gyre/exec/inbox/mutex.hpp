@@ -29,57 +29,59 @@ class mutex {
   ~mutex() {
     // Tasks are destroyed one by one, while the inbox still works, because their destructors may
     // post.
-    while (next_ < running_.size() || refill()) const task dropped = std::move(running_[next_++]);
+    while (next_index_ < running_tasks_.size() || refill())
+      const task discarded_task = std::move(running_tasks_[next_index_++]);
   }
 
   template <class F>
   void push(F&& callable) {
-    task stored(std::forward<F>(callable));
+    task new_task(std::forward<F>(callable));
     const std::lock_guard lock(mutex_);
-    arriving_.push_back(std::move(stored));
+    new_tasks_.push_back(std::move(new_task));
     // relaxed: a hint; a fence of sleep_gate orders the last check before the loop sleeps.
     has_tasks_.store(true, std::memory_order_relaxed);
   }
 
   void run(batch& tasks) {
     while (tasks.more()) {
-      if (next_ == running_.size() && !refill()) return;
-      task each = std::move(running_[next_++]);
+      if (next_index_ == running_tasks_.size() && !refill()) return;
+      task front = std::move(running_tasks_[next_index_++]);
       tasks.count(1);
-      consumed_.store(consumed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-      each();
+      consumed_count_.store(consumed_count_.load(std::memory_order_relaxed) + 1,
+                            std::memory_order_relaxed);
+      front();
     }
   }
 
   bool ready() noexcept {
-    return next_ < running_.size() || has_tasks_.load(std::memory_order_relaxed);
+    return next_index_ < running_tasks_.size() || has_tasks_.load(std::memory_order_relaxed);
   }
 
   std::size_t pending() const noexcept {
     const std::lock_guard lock(mutex_);
-    return arriving_.size() + drained_ - consumed_.load(std::memory_order_relaxed);
+    return new_tasks_.size() + drained_count_ - consumed_count_.load(std::memory_order_relaxed);
   }
 
  private:
   using task = move_only_function<void()>;
 
   bool refill() {
-    running_.clear();
-    next_ = 0;
+    running_tasks_.clear();
+    next_index_ = 0;
     if (!has_tasks_.load(std::memory_order_relaxed)) return false;
     const std::lock_guard lock(mutex_);
-    running_.swap(arriving_);
+    running_tasks_.swap(new_tasks_);
     has_tasks_.store(false, std::memory_order_relaxed);
-    drained_ += running_.size();
+    drained_count_ += running_tasks_.size();
     return true;
   }
 
-  std::vector<task> running_;
-  std::size_t next_ = 0;
-  gyre::detail::atomic<std::size_t> consumed_{0};
+  std::vector<task> running_tasks_;
+  std::size_t next_index_ = 0;
+  gyre::detail::atomic<std::size_t> consumed_count_{0};
   mutable std::mutex mutex_;
-  std::vector<task> arriving_;
-  std::size_t drained_ = 0;
+  std::vector<task> new_tasks_;
+  std::size_t drained_count_ = 0;
   gyre::detail::atomic<bool> has_tasks_{false};
 };
 

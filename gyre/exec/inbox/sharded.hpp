@@ -40,18 +40,18 @@ class basic_sharded {
     // The check repeats because destructors of tasks may post, even to a shard that was empty
     // already.
     while (ready()) shards_.front()->drop_all();
-    while (shard* each = shards_.take()) shards_.retire(*each);
+    while (shard* shard = shards_.take()) shards_.retire(*shard);
   }
 
   template <class F>
   void push(F&& callable) {
-    detail::with_cell_sized<max_cells>(std::forward<F>(callable), [this]<class G>(G&& fitting) {
-      if (shard* const own = shards_.cached()) [[likely]] {
-        own->push(std::forward<G>(fitting));
+    detail::with_cell_sized<max_cells>(std::forward<F>(callable), [this]<class G>(G&& task) {
+      if (shard* const own_shard = shards_.cached()) [[likely]] {
+        own_shard->push(std::forward<G>(task));
       } else {
         // Passed by value, so that the compiler need not keep the callable in memory on the fast
         // path above.
-        push_uncached<std::decay_t<G>>(std::forward<G>(fitting));
+        push_uncached<std::decay_t<G>>(std::forward<G>(task));
       }
     });
   }
@@ -60,12 +60,12 @@ class basic_sharded {
   void run(batch& tasks) {
     shards_.admit_new_shards();
     // Ends after a round over all shards in which no task has run.
-    for (std::size_t remaining = shards_.size(); remaining > 0 && tasks.more(); --remaining) {
+    for (std::size_t shards_left = shards_.size(); shards_left > 0 && tasks.more(); --shards_left) {
       const std::size_t old_ran = tasks.ran();
       turn(shards_)->run(tasks);
       if (tasks.ran() == old_ran) continue;
       shards_.admit_new_shards();
-      remaining = shards_.size() + 1;
+      shards_left = shards_.size() + 1;
     }
   }
 
@@ -114,8 +114,8 @@ class basic_sharded {
 
   template <class F>
   [[gnu::noinline]] void push_uncached(F callable) {
-    const auto own = shards_.find_or_register();
-    own->push(std::move(callable));
+    const auto own_shard = shards_.find_or_register();
+    own_shard->push(std::move(callable));
   }
 
   shards shards_;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view field_name = "Authorization";
 
-bool is_control(char each) noexcept {
-  const auto byte = static_cast<unsigned char>(each);
+bool is_control(char character) noexcept {
+  const auto byte = static_cast<unsigned char>(character);
   return byte < 0x20 || byte == 0x7f;
 }
 
@@ -43,19 +43,19 @@ std::optional<basic_login> parse_basic(std::string_view credentials) {
 
 bool is_bearer_token(std::string_view text) noexcept {
   while (text.ends_with('=')) text.remove_suffix(1);
-  return !text.empty() && std::ranges::all_of(text, [](char each) {
-    return is(is_unreserved, each) || each == '+' || each == '/';
+  return !text.empty() && std::ranges::all_of(text, [](char character) {
+    return is(is_unreserved, character) || character == '+' || character == '/';
   });
 }
 
 std::string realm_parameter(std::string_view realm) {
   std::string text = "realm=\"";
-  for (const char each : realm) {
-    if (is_control(each) || static_cast<unsigned char>(each) > 0x7f) {
+  for (const char character : realm) {
+    if (is_control(character) || static_cast<unsigned char>(character) > 0x7f) {
       throw std::invalid_argument("http: a realm must be of visible ASCII characters and blanks");
     }
-    if (each == '"' || each == '\\') text += '\\';
-    text += each;
+    if (character == '"' || character == '\\') text += '\\';
+    text += character;
   }
   return text + '"';
 }

@@ -22,7 +22,7 @@ struct body_access {
   }
   /// Whether the body is in memory that the response does not own.
   static bool is_borrowed(const response& response) noexcept {
-    return response.borrowed_.data() != nullptr;
+    return response.borrowed_body_.data() != nullptr;
   }
   static std::string take_body(response& response) noexcept { return std::move(response.body_); }
   /// Returns the length of a streamed body; nothing if it is unknown.

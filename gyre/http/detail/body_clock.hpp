@@ -31,9 +31,9 @@ class body_clock {
     if (limits.body.count() == 0) return std::nullopt;
     const steady_time deadline = gyre::detail::later(begin_, limits.body);
     if (limits.body_rate == 0) return deadline;
-    const std::chrono::duration<std::uint64_t> earned(received_bytes /
-                                                      static_cast<std::uint64_t>(limits.body_rate));
-    return gyre::detail::later(deadline, earned);
+    const std::chrono::duration<std::uint64_t> extension(
+        received_bytes / static_cast<std::uint64_t>(limits.body_rate));
+    return gyre::detail::later(deadline, extension);
   }
 
  private:

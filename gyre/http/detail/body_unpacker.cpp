@@ -16,9 +16,9 @@ constexpr std::size_t unpacked_at_once = std::size_t{64} << 10;
 
 std::optional<std::vector<content_coding>> content_codings_of(field_list fields) {
   std::vector<content_coding> codings;
-  for (const field& each : fields) {
-    if (!equals_lower(each.name, "content-encoding")) continue;
-    for (std::string_view list = each.value; !list.empty();) {
+  for (const field& field : fields) {
+    if (!equals_lower(field.name, "content-encoding")) continue;
+    for (std::string_view list = field.value; !list.empty();) {
       const std::string_view name = trim(take_until(list, ','));
       if (name.empty()) continue;
       const auto coding = content_coding_of(name);
@@ -78,8 +78,8 @@ std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_u
 }
 
 bool body_unpacker::is_complete() const noexcept {
-  return !has_begun_ || std::ranges::all_of(stages_, [](const stage& each) {
-    return !each.has_begun || each.coding.is_complete();
+  return !has_begun_ || std::ranges::all_of(stages_, [](const stage& stage) {
+    return !stage.has_begun || stage.coding.is_complete();
   });
 }
 

@@ -13,9 +13,9 @@ std::string random_boundary() {
   std::array<std::byte, 16> random{};
   gyre::detail::require_random(random, "gyre::http: a boundary");
   std::string boundary = "----gyre";  // begins with dashes, as the boundaries of browsers do
-  for (const std::byte each : random) {
-    boundary += digits[std::to_integer<std::size_t>(each >> 4U)];
-    boundary += digits[std::to_integer<std::size_t>(each & std::byte{15})];
+  for (const std::byte byte : random) {
+    boundary += digits[std::to_integer<std::size_t>(byte >> 4U)];
+    boundary += digits[std::to_integer<std::size_t>(byte & std::byte{15})];
   }
   return boundary;
 }

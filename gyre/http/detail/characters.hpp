@@ -37,16 +37,16 @@ enum character_class : std::uint16_t {
 consteval std::array<std::uint16_t, 256> make_character_classes() {
   std::array<std::uint16_t, 256> classes{};
   const auto add = [&](std::string_view characters, unsigned bits) {
-    for (const char each : characters) {
-      const auto position = static_cast<unsigned char>(each);
+    for (const char character : characters) {
+      const auto position = static_cast<unsigned char>(character);
       classes[position] = static_cast<std::uint16_t>(classes[position] | bits);
     }
   };
-  constexpr unsigned everywhere = in_token | is_unreserved | in_path | in_query | in_user_info |
-                                  in_scheme | in_name | in_target | in_host;
-  add("ABCDEFabcdef", everywhere | is_hex);
-  add("GHIJKLMNOPQRSTUVWXYZghijklmnopqrstuvwxyz", everywhere);
-  add("0123456789", everywhere | is_hex);
+  constexpr unsigned all_classes = in_token | is_unreserved | in_path | in_query | in_user_info |
+                                   in_scheme | in_name | in_target | in_host;
+  add("ABCDEFabcdef", all_classes | is_hex);
+  add("GHIJKLMNOPQRSTUVWXYZghijklmnopqrstuvwxyz", all_classes);
+  add("0123456789", all_classes | is_hex);
   add("!#$%&'*+-.^_`|~", in_token);
   add("-._~", is_unreserved | in_path | in_query | in_user_info);
   add("!$&'()*+,;=:", in_path | in_query | in_user_info);
@@ -65,8 +65,8 @@ constexpr bool is(character_class characters, char character) noexcept {
   return (character_classes[static_cast<unsigned char>(character)] & characters) != 0;
 }
 constexpr bool all_are(character_class characters, std::string_view text) noexcept {
-  for (const char each : text) {
-    if (!is(characters, each)) return false;
+  for (const char character : text) {
+    if (!is(characters, character)) return false;
   }
   return true;
 }

@@ -119,8 +119,8 @@ errc chunked_decoder::read_size(io::input& input) noexcept {
   extension_bytes_ += static_cast<std::uint32_t>(line.size() - line.digits() - 2);
   if (extension_bytes_ > max_extension_bytes) return errc::bad_chunk;
   input.consume(line.size());
-  remaining_ = line.chunk_size();
-  state_ = remaining_ != 0 ? state::data : state::trailers;
+  chunk_rest_ = line.chunk_size();
+  state_ = chunk_rest_ != 0 ? state::data : state::trailers;
   return no_error;
 }
 
@@ -147,9 +147,9 @@ std::expected<chunked_decoder::piece, errc> chunked_decoder::next(io::input& inp
         break;
       case state::data: {
         const std::size_t count = static_cast<std::size_t>(
-            std::min(remaining_, static_cast<std::uint64_t>(input.size())));
-        remaining_ -= count;
-        if (remaining_ == 0) state_ = state::data_end;
+            std::min(chunk_rest_, static_cast<std::uint64_t>(input.size())));
+        chunk_rest_ -= count;
+        if (chunk_rest_ == 0) state_ = state::data_end;
         return piece{.data = input.take(count)};
       }
       case state::data_end:

@@ -36,7 +36,7 @@ class chunked_decoder {
   [[nodiscard]] errc read_size(io::input& input) noexcept;
   [[nodiscard]] errc read_data_end(io::input& input) noexcept;
 
-  std::uint64_t remaining_ = 0;        // bytes of the chunk that are still to come
+  std::uint64_t chunk_rest_ = 0;       // bytes of the chunk that are still to come
   std::uint32_t extension_bytes_ = 0;  // the sum over all chunks so far
   head_scanner scanner_;
   state state_ = state::size;

@@ -130,15 +130,15 @@ task<client_response> client_call::run_attempt(std::shared_ptr<client_core> clie
   client_call call(*client, std::move(request), caller);
   std::exception_ptr error;
   try {
-    task<> responding = call.respond(form);
-    co_await std::move(responding);
+    task<> respond_task = call.respond(form);
+    co_await std::move(respond_task);
   } catch (...) {
     error = gyre::detail::caught_error();
   }
   call.judge(error);
   if (error && call.exchange_ && call.exchange_->is_uploading()) {
-    auto ending = shielded(call.exchange_->end_upload());
-    co_await std::move(ending);
+    auto end_task = shielded(call.exchange_->end_upload());
+    co_await std::move(end_task);
   }
   co_await gyre::detail::fail_with(error);
   co_return client_response(std::move(call.exchange_));
@@ -166,8 +166,8 @@ task<client_response> client_call::run_hedged(std::shared_ptr<client_core> clien
   const auto run_one = [](std::shared_ptr<client_core> core, client_request attempt_request,
                           body attempt_form, std::size_t number,
                           std::exception_ptr& error) -> task<outcome> {
-    auto running = as_result(run_attempt(core, std::move(attempt_request), attempt_form));
-    auto result = co_await std::move(running);
+    auto run_task = as_result(run_attempt(core, std::move(attempt_request), attempt_form));
+    auto result = co_await std::move(run_task);
     if (!result) {
       error = result.error();
       std::rethrow_exception(error);
@@ -251,15 +251,15 @@ task<> client_call::respond(body form) {
   for (std::size_t redirects = 0;;) {
     const client_destination destination = client_.destination_of(request_.url());
     if (!judged_call_) begin_judged_request();
-    auto acquiring = clock_.wait(client_.acquire(destination, needs_new_connection),
-                                 steady_time::max(), "connecting");
-    client_stream_pointer stream = co_await std::move(acquiring);
+    auto acquire_task = clock_.wait(client_.acquire(destination, needs_new_connection),
+                                    steady_time::max(), "connecting");
+    client_stream_pointer stream = co_await std::move(acquire_task);
     const request_route route = route_for(destination);
     const bool may_repeat = !needs_new_connection && request_.is_idempotent();
     exchange_.reset(
         new client_exchange(std::move(stream), clock_, options, std::move(request_), caller_));
-    auto running = as_result(exchange_->run(route));
-    const auto result = co_await std::move(running);
+    auto run_task = as_result(exchange_->run(route));
+    const auto result = co_await std::move(run_task);
     const bool has_met_end =
         result ? exchange_->met_idle_limit() : exchange_->is_stale(result.error());
     if (!result && exchange_->is_unprocessed() && refusals != max_refusals) {
@@ -267,8 +267,8 @@ task<> client_call::respond(body form) {
       co_await exchange_->end_upload();
       take_request_back();
       ++client_.counts.retries;
-      task<> pausing = pause_after(refusals++);
-      co_await std::move(pausing);
+      task<> pause_task = pause_after(refusals++);
+      co_await std::move(pause_task);
       continue;
     }
     if (may_repeat && has_met_end) {
@@ -283,8 +283,8 @@ task<> client_call::respond(body form) {
     if (exchange_->refuses_expectation()) {
       // A server that does not support the expectation refuses it (RFC 9110, 10.1.1): repeat the
       // request without it.
-      task<> dropping = exchange_->drop_body();
-      co_await std::move(dropping);
+      task<> drop_task = exchange_->drop_body();
+      co_await std::move(drop_task);
       co_await exchange_->end_upload();
       take_request_back();
       request_.expects_continue_ = false;
@@ -294,17 +294,17 @@ task<> client_call::respond(body form) {
     if (!options.follow_redirects || !is_redirect()) break;
     if (redirects == options.limits.redirects) clock_.fail(errc::too_many_redirects, "redirect");
     judge(nullptr);
-    task<> following = follow_redirect();
-    co_await std::move(following);
+    task<> redirect_task = follow_redirect();
+    co_await std::move(redirect_task);
     ++redirects;
     ++client_.counts.redirects;
   }
   exchange_->forget_request();
   if (was_cut_) exchange_->note_cut_request();
   if (form == body::streamed) co_return;
-  auto reading = as_result(exchange_->read_body());
-  const auto read = co_await std::move(reading);
-  if (!read) std::rethrow_exception(clock_.add_name(read.error()));
+  auto read_task = as_result(exchange_->read_body());
+  const auto read_result = co_await std::move(read_task);
+  if (!read_result) std::rethrow_exception(clock_.add_name(read_result.error()));
 }
 
 // Waits before a request is sent again that the server of HTTP/2 has refused. The first time it
@@ -312,9 +312,9 @@ task<> client_call::respond(body form) {
 task<> client_call::pause_after(std::size_t refusals) {
   if (refusals == 0) co_return;
   constexpr std::chrono::milliseconds first_pause{50};
-  auto waiting = clock_.wait(sleep_for(first_pause * (1U << (refusals - 1))), steady_time::max(),
-                             "waiting after a refusal");
-  co_await std::move(waiting);
+  auto wait = clock_.wait(sleep_for(first_pause * (1U << (refusals - 1))), steady_time::max(),
+                          "waiting after a refusal");
+  co_await std::move(wait);
 }
 
 // Replaces the request by the one that the redirect demands. If the body will be sent again, its
@@ -324,25 +324,25 @@ task<> client_call::follow_redirect() {
   const std::string location(*exchange_->response().fields().get("Location"));
   const bool turns_to_get = becomes_get(exchange_->response().head().status);
   if (!turns_to_get) co_await exchange_->end_upload();
-  task<> dropping = exchange_->drop_body();
-  co_await std::move(dropping);
+  task<> drop_task = exchange_->drop_body();
+  co_await std::move(drop_task);
   if (turns_to_get) {
     exchange_->check_upload();
     was_cut_ = was_cut_ || !exchange_->is_request_complete();
   }
   co_await exchange_->end_upload();
   take_request_back();
-  auto next = request_.url_.resolve(redirect_reference(location, request_.url_.fragment()));
-  if (!next) {
+  auto target = request_.url_.resolve(redirect_reference(location, request_.url_.fragment()));
+  if (!target) {
     clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200) + " (" +
-                                        next.error().message() + ')');
+                                        target.error().message() + ')');
   }
   if (turns_to_get) {
     change_to_get();
   } else if (request_.is_streamed()) {
     clock_.fail(errc::bad_redirect, "redirect of a streamed body");
   }
-  redirect_to(*std::move(next));
+  redirect_to(*std::move(target));
 }
 
 // Takes the request back from the exchange, whose upload must have ended, and destroys the
@@ -369,9 +369,9 @@ request_route client_call::route_for(const client_destination& destination) {
 
 void client_call::receive_cookies() {
   if (!client_.options().cookies) return;
-  for (const field& each : exchange_->response().fields()) {
-    if (equals_lower(each.name, "set-cookie")) {
-      client_.cookies.receive(exchange_->url(), each.value);
+  for (const field& field : exchange_->response().fields()) {
+    if (equals_lower(field.name, "set-cookie")) {
+      client_.cookies.receive(exchange_->url(), field.value);
     }
   }
 }
@@ -389,9 +389,9 @@ bool client_call::is_redirect() const {
 // Whether a redirect turns the request into a GET: 303 does for all methods but HEAD, 301 and 302
 // do for POST (RFC 9110, 15.4, and the Fetch standard).
 bool client_call::becomes_get(unsigned status) const {
-  const method original = exchange_->method();
-  if (status == 303) return original != method::get && original != method::head;
-  return status <= 302 && original == method::post;
+  const method original_method = exchange_->method();
+  if (status == 303) return original_method != method::get && original_method != method::head;
+  return status <= 302 && original_method == method::post;
 }
 
 void client_call::change_to_get() {

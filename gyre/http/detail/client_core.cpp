@@ -144,8 +144,8 @@ client_origin::version client_core::first_version(
 // Drops the origins without a connection, so that a client of very many hosts does not keep a pool
 // for each of them. Running calls of acquire() share ownership of their origins, which are kept.
 void client_core::drop_unused_origins() {
-  std::erase_if(origins_, [](const auto& each) {
-    return each.second.use_count() == 1 && each.second->is_unused();
+  std::erase_if(origins_, [](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->is_unused();
   });
   max_origins_ = std::max(min_origin_limit, 2 * origins_.size());
 }
@@ -163,9 +163,9 @@ std::shared_ptr<circuit_breaker> client_core::breaker_of(const url& server) {
 // Drops the circuit breakers that behave as new ones would. Calls in progress share ownership of
 // theirs.
 void client_core::drop_unused_breakers() {
-  std::erase_if(breakers_, [this](const auto& each) {
-    if (!each.second->is_unused(loop_.now())) return false;
-    dropped_refusals_ += each.second->refused();
+  std::erase_if(breakers_, [this](const auto& entry) {
+    if (!entry.second->is_unused(loop_.now())) return false;
+    dropped_refusals_ += entry.second->refused();
     return true;
   });
   max_breakers_ = std::max(min_breaker_limit, 2 * breakers_.size());
@@ -174,8 +174,8 @@ void client_core::drop_unused_breakers() {
 task<client_stream_pointer> client_core::acquire(const client_destination& destination,
                                                  bool needs_new) {
   if (is_closed_) throw std::system_error(make_error_code(io::errc::not_open), "connecting");
-  auto acquiring = client_origin::acquire(origin_of(destination), needs_new);
-  client_stream_pointer stream = co_await std::move(acquiring);
+  auto acquire_task = client_origin::acquire(origin_of(destination), needs_new);
+  client_stream_pointer stream = co_await std::move(acquire_task);
   co_return stream;
 }
 
@@ -192,8 +192,8 @@ void client_core::require_http1(const client_destination& destination) {
 task<std::unique_ptr<client_connection>> client_core::connect_alone(const url& server) {
   if (is_closed_) throw std::system_error(make_error_code(io::errc::not_open), "connecting");
   const client_destination destination = tunnel_destination_of(server);
-  auto connecting = connect(destination, std::make_shared<tls::session>(), false);
-  auto connection = co_await std::move(connecting);
+  auto connect_task = connect(destination, std::make_shared<tls::session>(), false);
+  auto connection = co_await std::move(connect_task);
   co_return connection;
 }
 
@@ -207,22 +207,22 @@ task<net::tcp_stream> client_core::connect_tcp(const url& target) {
   return net::connect(*names_, std::move(server), options_.connecting);
 }
 
-task<std::unique_ptr<client_connection>> client_core::connect(const client_destination& destination,
-                                                              std::shared_ptr<tls::session> newest,
-                                                              bool offers_http2) {
+task<std::unique_ptr<client_connection>> client_core::connect(
+    const client_destination& destination, std::shared_ptr<tls::session> newest_session,
+    bool offers_http2) {
   const url& next_hop = destination.proxy ? *destination.proxy : destination.server;
   const request_clock clock(loop_, std::chrono::nanoseconds(0), {});
   if (destination.is_tls() && options_.tls && options_.tls.is_server()) {
     clock.fail(errc::needs_tls, "connecting");
   }
   const duration limit = options_.timeouts.connect;
-  auto connecting = clock.wait(connect_tcp(next_hop), clock.expiry_of(limit), "connecting");
-  net::tcp_stream stream = co_await std::move(connecting);
+  auto connect_task = clock.wait(connect_tcp(next_hop), clock.expiry_of(limit), "connecting");
+  net::tcp_stream stream = co_await std::move(connect_task);
   auto connection = std::make_unique<client_connection>(std::move(stream));
   if (destination.tunnel) {
-    auto opening = clock.wait(open_tunnel(*connection, destination, clock), clock.expiry_of(limit),
-                              opening_tunnel);
-    co_await std::move(opening);
+    auto tunnel_task = clock.wait(open_tunnel(*connection, destination, clock),
+                                  clock.expiry_of(limit), opening_tunnel);
+    co_await std::move(tunnel_task);
   }
   if (!destination.is_tls()) {
     if (offers_http2) connection->set_http2();
@@ -230,20 +230,20 @@ task<std::unique_ptr<client_connection>> client_core::connect(const client_desti
   }
   // Take the session out, so that the next connection after a failed handshake makes a full
   // handshake.
-  const tls::session former_session = std::exchange(*newest, {});
-  auto securing =
+  const tls::session former_session = std::exchange(*newest_session, {});
+  auto handshake_task =
       clock.wait(make_tls(connection->take_tcp(), destination, former_session, offers_http2),
                  clock.expiry_of(options_.timeouts.handshake), "TLS handshake");
-  tls::tls_stream secured_stream = co_await std::move(securing);
+  tls::tls_stream secured_stream = co_await std::move(handshake_task);
   const std::string protocol = secured_stream.info().application_protocol;
   const bool is_http2 = offers_http2 && protocol == "h2";
   if (!is_http2 && !protocol.empty() && !protocol.starts_with("http/1.")) {
     clock.fail(tls::errc::no_shared_application,
                "TLS handshake: the server has chosen the protocol " + protocol);
   }
-  if (!*newest) *newest = former_session;
+  if (!*newest_session) *newest_session = former_session;
   auto secured_connection =
-      std::make_unique<client_connection>(std::move(secured_stream), std::move(newest));
+      std::make_unique<client_connection>(std::move(secured_stream), std::move(newest_session));
   if (is_http2) secured_connection->set_http2();
   co_return secured_connection;
 }
@@ -269,11 +269,11 @@ task<> client_core::open_tunnel(client_connection& connection,
   }
   head.append("\r\n");
   constexpr std::chrono::nanoseconds no_limit{0};
-  auto writing =
+  auto write_task =
       connection.write_all(std::as_bytes(std::span(head)), clock, no_limit, opening_tunnel);
-  co_await std::move(writing);
+  co_await std::move(write_task);
   incoming_response response(options_.limits, "CONNECT");
-  for (std::size_t received = 0;;) {
+  for (std::size_t head_size = 0;;) {
     const auto is_whole = response.take_head(connection.input);
     errc error = is_whole ? no_error : is_whole.error();
     if (error == no_error && *is_whole) {
@@ -283,11 +283,11 @@ task<> client_core::open_tunnel(client_connection& connection,
       const steady_time expiry = connection.input.empty()
                                      ? steady_time::max()
                                      : clock.expiry_of(options_.timeouts.between_bytes);
-      auto receiving = connection.receive(clock, expiry, opening_tunnel);
-      const io::received bytes = co_await std::move(receiving);
+      auto receive_task = connection.receive(clock, expiry, opening_tunnel);
+      const io::received bytes = co_await std::move(receive_task);
       connection.keep(bytes);
-      received += bytes.size();
-      if (bytes.empty()) error = received == 0 ? errc::no_response : errc::truncated;
+      head_size += bytes.size();
+      if (bytes.empty()) error = head_size == 0 ? errc::no_response : errc::truncated;
     }
     if (error != no_error) clock.fail(error, opening_tunnel);
   }
@@ -305,23 +305,23 @@ task<> client_core::open_tunnel(client_connection& connection,
 
 void client_core::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
-  for (const auto& [key, each] : origins_) each->close();
-  closing_.request_stop();
+  for (const auto& [key, origin] : origins_) origin->close();
+  close_source_.request_stop();
 }
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
   sum.requests -= sum.hedges;  // each attempt was counted
   sum.origins = origins_.size();
-  for (const auto& [key, each] : origins_) {
-    sum.open += each->open();
-    sum.idle += each->idle();
-    sum.http2_connections += each->http2_connections();
+  for (const auto& [key, origin] : origins_) {
+    sum.open += origin->open();
+    sum.idle += origin->idle();
+    sum.http2_connections += origin->http2_connections();
   }
   sum.circuit_refusals = dropped_refusals_;
-  for (const auto& [key, each] : breakers_) {
-    sum.circuit_refusals += each->refused();
-    if (each->state() != circuit_state::closed) ++sum.open_circuits;
+  for (const auto& [key, breaker] : breakers_) {
+    sum.circuit_refusals += breaker->refused();
+    if (breaker->state() != circuit_state::closed) ++sum.open_circuits;
   }
   return sum;
 }

@@ -73,7 +73,7 @@ class client_core {
   void close() noexcept;
   bool is_closed() const noexcept { return is_closed_; }
   /// Returns a token whose stop close() requests.
-  inplace_stop_token closing() const noexcept { return closing_.get_token(); }
+  inplace_stop_token closing() const noexcept { return close_source_.get_token(); }
 
   client_metrics metrics() const noexcept;
 
@@ -89,7 +89,7 @@ class client_core {
   void drop_unused_origins();
   void drop_unused_breakers();
   task<std::unique_ptr<client_connection>> connect(const client_destination& destination,
-                                                   std::shared_ptr<tls::session> newest,
+                                                   std::shared_ptr<tls::session> newest_session,
                                                    bool offers_http2);
   task<net::tcp_stream> connect_tcp(const url& target);
   task<tls::tls_stream> make_tls(net::tcp_stream stream, const client_destination& destination,
@@ -106,7 +106,7 @@ class client_core {
   std::uint64_t dropped_refusals_ = 0;  // by the circuit breakers that were dropped
   double hedge_budget_;                 // at most max_hedge_budget
   std::optional<net::resolver> names_;
-  inplace_stop_source closing_;
+  inplace_stop_source close_source_;
   bool is_closed_ = false;
 };
 

@@ -76,13 +76,13 @@ void client_exchange::release(client_exchange* exchange) noexcept {
 task<> client_exchange::run(const request_route& route) {
   std::exception_ptr send_error;
   bool has_head = false;
-  auto sending = as_result(send_head(route));
-  const auto sent = co_await std::move(sending);
-  if (!sent) {
-    send_error = sent.error();
+  auto send_task = as_result(send_head(route));
+  const auto result = co_await std::move(send_task);
+  if (!result) {
+    send_error = result.error();
   } else if (sends_body_apart()) {
-    task<bool> uploading = upload_and_read_head();
-    has_head = co_await std::move(uploading);
+    task<bool> upload_task = upload_and_read_head();
+    has_head = co_await std::move(upload_task);
     send_error = upload_error_;
   } else {
     writer_.complete();
@@ -91,9 +91,10 @@ task<> client_exchange::run(const request_route& route) {
     // Read the head even after a broken connection: a server that refuses a request may respond,
     // and close before it has read the whole request.
     if (send_error && !has_lost_server(send_error)) std::rethrow_exception(send_error);
-    auto reading = as_result(read_head(clock_.expiry_of(timeouts_.first_byte)));
-    const auto read = co_await std::move(reading);
-    if (!read) std::rethrow_exception(send_error && !has_begun_ ? send_error : read.error());
+    auto read_task = as_result(read_head(clock_.expiry_of(timeouts_.first_byte)));
+    const auto head_result = co_await std::move(read_task);
+    if (!head_result)
+      std::rethrow_exception(send_error && !has_begun_ ? send_error : head_result.error());
   }
   begin_body(route.accept_compressed);
   if (is_uploading() && response_.head().status >= first_refusal) co_await end_upload();
@@ -103,30 +104,30 @@ task<> client_exchange::run(const request_route& route) {
 // read, even if the body was not sent completely; false if the upload has ended first.
 task<bool> client_exchange::upload_and_read_head() {
   if (expects_continue_) {
-    task<bool> asking = server_wants_body();
-    const bool is_wanted = co_await std::move(asking);
+    task<bool> question = server_wants_body();
+    const bool is_wanted = co_await std::move(question);
     if (!is_wanted) co_return true;
   }
   begin_upload();
   auto race = when_any(as_result(read_head(steady_time::max())), upload_ended_.wait());
-  auto ended = co_await std::move(race);
-  const auto& read = std::get<0>(ended.values);
-  if (read && !*read) {
+  auto first_end = co_await std::move(race);
+  const auto& result = std::get<0>(first_end.values);
+  if (result && !*result) {
     co_await end_upload();
     check_upload();
-    std::rethrow_exception(upload_error_ && !has_begun_ ? upload_error_ : read->error());
+    std::rethrow_exception(upload_error_ && !has_begun_ ? upload_error_ : result->error());
   }
-  co_return read.has_value();
+  co_return result.has_value();
 }
 
 // Waits for "100 Continue". Returns false if the server has sent a final response instead.
 task<bool> client_exchange::server_wants_body() {
-  auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
-  const auto read = co_await std::move(waiting);
-  if (read) co_return response_.is_interim();
+  auto read_task = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
+  const auto result = co_await std::move(read_task);
+  if (result) co_return response_.is_interim();
   // Send the body after the time limit, because a server that ignores the expectation waits for the
   // body.
-  if (code_of(read.error()) != errc::timed_out) std::rethrow_exception(read.error());
+  if (code_of(result.error()) != errc::timed_out) std::rethrow_exception(result.error());
   co_return true;
 }
 
@@ -155,12 +156,12 @@ task<> client_exchange::send_head(const request_route& route) {
     length = request_->stream_length_.value_or(0);
   }
   writer_.begin_request(kind, length, expects_continue_);
-  const client_stream::message outgoing{
+  const client_stream::message request_message{
       .request = *request_,
       .route = route,
       .framing = writer_,
       .body = sends_body_apart() ? std::string_view() : std::string_view(request_->body_)};
-  return stream_->send_head(outgoing, clock_, timeouts_.send);
+  return stream_->send_head(request_message, clock_, timeouts_.send);
 }
 
 bool client_exchange::sends_body_apart() const noexcept {
@@ -172,26 +173,26 @@ task<> client_exchange::send_body() {
   if (!request_->is_streamed()) {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(request_->body_));
     if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
-    task<> sending = stream_->send_body(writer_, bytes, clock_, timeouts_.send);
-    co_await std::move(sending);
+    task<> send_task = stream_->send_body(writer_, bytes, clock_, timeouts_.send);
+    co_await std::move(send_task);
     writer_.complete();
     co_return;
   }
   is_body_used_ = true;
   request_body_writer body(*this);
-  task<> streaming = request_->stream_(body);
-  co_await std::move(streaming);
+  task<> stream_task = request_->stream_(body);
+  co_await std::move(stream_task);
   if (writer_.missing() != 0) clock_.fail(errc::body_mismatch, sending_body);
-  task<> ending = stream_->end_body(writer_, body.trailers_, clock_, timeouts_.send);
-  co_await std::move(ending);
+  task<> end_task = stream_->end_body(writer_, body.trailers_, clock_, timeouts_.send);
+  co_await std::move(end_task);
   writer_.complete();
 }
 
 task<> client_exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
-  task<> sending = stream_->send_body(writer_, bytes, clock_, timeouts_.send);
-  co_await std::move(sending);
+  task<> send_task = stream_->send_body(writer_, bytes, clock_, timeouts_.send);
+  co_await std::move(send_task);
 }
 
 // Whether the connection to the server has broken while the request was sent, or the server has
@@ -229,9 +230,10 @@ task<> client_exchange::read_head(steady_time first_byte) {
       continue;
     }
     const bool waits_for_first = !stream_->has_input();
-    auto receiving = stream_->receive(clock_, waits_for_first ? first_byte : end_of_gap(),
-                                      waits_for_first ? "waiting for the response" : reading_head);
-    const bool has_received = co_await std::move(receiving);
+    auto receive_task =
+        stream_->receive(clock_, waits_for_first ? first_byte : end_of_gap(),
+                         waits_for_first ? "waiting for the response" : reading_head);
+    const bool has_received = co_await std::move(receive_task);
     if (!note_received(has_received)) {
       clock_.fail(has_begun_ ? errc::truncated : errc::no_response, reading_head);
     }
@@ -253,8 +255,8 @@ task<client_exchange::piece> client_exchange::receive_piece() {
     if (!bytes_of_body) break;
     if (!bytes_of_body->empty()) co_return *bytes_of_body;
     if (!response_.reader().expects_body()) break;
-    auto receiving = stream_->receive(clock_, end_of_gap(), reading_body);
-    const bool has_received = co_await std::move(receiving);
+    auto receive_task = stream_->receive(clock_, end_of_gap(), reading_body);
+    const bool has_received = co_await std::move(receive_task);
     if (!note_received(has_received) && response_.end_input() != no_error) break;
   }
   // Each call after the failure of a body throws that failure again.
@@ -276,9 +278,9 @@ void client_exchange::begin_upload() {
 task<> client_exchange::upload(upload_share share) {
   // After a stop, the function of a streamed body must not be called.
   if (share->stop_upload_.stop_requested()) co_return;
-  auto sending = as_result(share->send_body());
-  const auto sent = co_await std::move(sending);
-  if (!sent) share->upload_error_ = sent.error();
+  auto send_task = as_result(share->send_body());
+  const auto result = co_await std::move(send_task);
+  if (!result) share->upload_error_ = result.error();
 }
 
 // Called when the coroutine of the upload is destroyed. The coroutine does not use the exchange
@@ -304,11 +306,11 @@ void client_exchange::check_upload() const {
 // closes the connection.
 task<> client_exchange::finish_upload() {
   auto race = when_any(server_closes(), upload_ended_.wait());
-  auto ended = co_await std::move(race);
-  if (is_uploading() && std::get<0>(ended.values) == true) co_await end_upload();
+  auto first_end = co_await std::move(race);
+  if (is_uploading() && std::get<0>(first_end.values) == true) co_await end_upload();
   if (is_uploading()) {
-    auto waiting = clock_.wait(upload_ended_.wait(), steady_time::max(), sending_body);
-    co_await std::move(waiting);
+    auto wait = clock_.wait(upload_ended_.wait(), steady_time::max(), sending_body);
+    co_await std::move(wait);
   }
   check_upload();
 }
@@ -318,8 +320,8 @@ task<> client_exchange::finish_upload() {
 task<bool> client_exchange::server_closes() {
   if (has_ended_) co_return true;
   if (stream_->has_input()) co_return false;
-  auto receiving = as_result(stream_->receive(clock_, steady_time::max(), sending_body));
-  const auto has_received = co_await std::move(receiving);
+  auto receive_task = as_result(stream_->receive(clock_, steady_time::max(), sending_body));
+  const auto has_received = co_await std::move(receive_task);
   if (has_received) co_return !note_received(*has_received);
   if (!is_broken_connection(has_received.error())) std::rethrow_exception(has_received.error());
   co_return true;
@@ -338,51 +340,51 @@ void client_exchange::begin_body(bool unpack) {
 
 // Returns unpacked bytes; nothing if the unpacker needs more input.
 client_exchange::piece client_exchange::take_unpacked() {
-  const auto unpacked = unpacker_->take();
-  if (unpacked) return *unpacked;
-  const bool is_limit = unpacked.error() == make_error_code(format_errc::output_limit);
+  const auto output = unpacker_->take();
+  if (output) return *output;
+  const bool is_limit = output.error() == make_error_code(format_errc::output_limit);
   clock_.fail(is_limit ? errc::body_too_large : errc::bad_content_coding, reading_body);
 }
 
 task<client_exchange::piece> client_exchange::receive_piece_while_uploading() {
   auto race = when_any(receive_piece(), upload_ended_.wait());
-  auto ended = co_await std::move(race);
-  if (const auto& received = std::get<0>(ended.values)) co_return *received;
-  auto receiving = receive_piece();
-  const piece received = co_await std::move(receiving);
-  co_return received;
+  auto first_end = co_await std::move(race);
+  if (const auto& result = std::get<0>(first_end.values)) co_return *result;
+  auto receive_task = receive_piece();
+  const piece next_piece = co_await std::move(receive_task);
+  co_return next_piece;
 }
 
 task<client_exchange::piece> client_exchange::next_chunk() {
   if (stream_ == nullptr) co_return std::nullopt;
   for (;;) {
     if (unpacker_) {
-      if (const auto unpacked = take_unpacked()) co_return unpacked;
+      if (const auto output = take_unpacked()) co_return output;
     }
     const bool has_body = response_.reader().expects_body();
     if (has_unknown_coding_ && has_body) clock_.fail(errc::bad_content_coding, reading_body);
-    task<piece> receiving = is_uploading() ? receive_piece_while_uploading() : receive_piece();
-    const piece received = co_await std::move(receiving);
-    if (!received) break;
-    if (!unpacker_) co_return received;
-    unpacker_->feed(*received);
+    task<piece> receive_task = is_uploading() ? receive_piece_while_uploading() : receive_piece();
+    const piece result = co_await std::move(receive_task);
+    if (!result) break;
+    if (!unpacker_) co_return result;
+    unpacker_->feed(*result);
   }
   if (unpacker_ && !unpacker_->is_complete()) clock_.fail(errc::truncated, reading_body);
   if (is_uploading()) {
-    task<> finishing = finish_upload();
-    co_await std::move(finishing);
+    task<> finish_task = finish_upload();
+    co_await std::move(finish_task);
   }
   end();
   co_return std::nullopt;
 }
 
 task<> client_exchange::read_body() {
-  const std::uint64_t announced = response_.content_length().value_or(0);
-  if (announced > limits_.body) clock_.fail(errc::body_too_large, reading_body);
-  body_.reserve(std::min<std::uint64_t>(announced, first_reservation));
+  const std::uint64_t announced_length = response_.content_length().value_or(0);
+  if (announced_length > limits_.body) clock_.fail(errc::body_too_large, reading_body);
+  body_.reserve(std::min<std::uint64_t>(announced_length, first_reservation));
   for (;;) {
-    auto reading = next_chunk();
-    const auto chunk = co_await std::move(reading);
+    auto read_task = next_chunk();
+    const auto chunk = co_await std::move(read_task);
     if (!chunk) co_return;
     if (chunk->size() > limits_.body - body_.size()) {
       clock_.fail(errc::body_too_large, reading_body);
@@ -395,25 +397,26 @@ task<> client_exchange::drop_body() {
   const bool may_be_kept = writer_.is_complete() && keep_alive_ == keep_alive::kept;
   const bool is_long = response_.content_length().value_or(0) > max_dropped;
   if (!is_uploading() && (!may_be_kept || is_long)) co_return;
-  for (std::size_t dropped = 0; is_uploading() || dropped <= max_dropped;) {
-    auto receiving = as_result(is_uploading() ? receive_piece_while_uploading() : receive_piece());
-    const auto received = co_await std::move(receiving);
-    if (!received) co_return;
-    if (!*received) {
+  for (std::size_t dropped_bytes = 0; is_uploading() || dropped_bytes <= max_dropped;) {
+    auto receive_task =
+        as_result(is_uploading() ? receive_piece_while_uploading() : receive_piece());
+    const auto result = co_await std::move(receive_task);
+    if (!result) co_return;
+    if (!*result) {
       if (is_uploading()) {
-        task<> finishing = finish_upload();
-        co_await std::move(finishing);
+        task<> finish_task = finish_upload();
+        co_await std::move(finish_task);
       }
       end();
       co_return;
     }
-    dropped += (*received)->size();
+    dropped_bytes += (*result)->size();
   }
 }
 
 task<> client_exchange::stop() {
-  auto ending = shielded(end_upload());
-  co_await std::move(ending);
+  auto end_task = shielded(end_upload());
+  co_await std::move(end_task);
   stream_.reset();
   unpacker_.reset();
 }

@@ -27,16 +27,16 @@ constexpr std::chrono::seconds pause_of_additions{1};
 }  // namespace
 
 client_origin::waiter::waiter(client_origin& origin) : origin_(origin) {
-  if (origin.waiting_ >= origin.options_.waiting_per_host) {
+  if (origin.waiter_count_ >= origin.options_.waiting_per_host) {
     throw std::system_error(make_error_code(io::errc::waiting_limit), waiting_for_stream);
   }
-  ++origin.waiting_;
+  ++origin.waiter_count_;
   origin.waiters_.push_back(*this);
 }
 
 client_origin::waiter::~waiter() {
   if (is_linked()) unlink();
-  --origin_.waiting_;
+  --origin_.waiter_count_;
 }
 
 client_origin::client_origin(event_loop& loop, const client_options& options,
@@ -59,7 +59,7 @@ client_origin::client_origin(event_loop& loop, const client_options& options,
 
 client_origin::~client_origin() {
   if constexpr (has_http2) {
-    for (const connection_pointer& each : connections_) each->leave_owner();
+    for (const connection_pointer& connection : connections_) connection->leave_owner();
   }
 }
 
@@ -68,17 +68,18 @@ client_origin::~client_origin() {
 task<client_stream_pointer> client_origin::acquire(std::shared_ptr<client_origin> self,
                                                    bool needs_new) {
   if (self->speaks_http1() || !has_http2) {
-    auto acquiring = self->acquire_http1(needs_new);
-    client_stream_pointer stream = co_await std::move(acquiring);
+    auto acquire_task = self->acquire_http1(needs_new);
+    client_stream_pointer stream = co_await std::move(acquire_task);
     if (stream != nullptr) co_return stream;
   }
   if (self->waiters_.empty()) {
     if (client_stream_pointer stream = self->try_open()) co_return stream;
   }
-  auto waiting = as_result(stop_when(self->wait_for_stream(needs_new), self->closing_.get_token()));
-  auto acquired = co_await std::move(waiting);
-  if (acquired) co_return std::move(*acquired);
-  std::exception_ptr error = std::move(acquired).error();
+  auto wait =
+      as_result(stop_when(self->wait_for_stream(needs_new), self->close_source_.get_token()));
+  auto result = co_await std::move(wait);
+  if (result) co_return std::move(*result);
+  std::exception_ptr error = std::move(result).error();
   if (self->is_closed_) error = net::detail::error_of_closed(std::move(error), waiting_for_stream);
   co_await gyre::detail::fail_with(error);
   std::unreachable();
@@ -86,8 +87,8 @@ task<client_stream_pointer> client_origin::acquire(std::shared_ptr<client_origin
 
 // Returns null if the server has chosen HTTP/2 on a new connection.
 task<client_stream_pointer> client_origin::acquire_http1(bool needs_new) {
-  auto acquiring = needs_new ? net::detail::acquire_new(pool_) : pool_.acquire();
-  client_lease lease = co_await std::move(acquiring);
+  auto acquire_task = needs_new ? net::detail::acquire_new(pool_) : pool_.acquire();
+  client_lease lease = co_await std::move(acquire_task);
   if (!lease->is_http2())
     co_return client_stream_pointer(new http1_client_stream(std::move(lease)));
   adopt(std::move(lease));
@@ -97,50 +98,50 @@ task<client_stream_pointer> client_origin::acquire_http1(bool needs_new) {
 // Waits in the order of arrival until a connection has room. Meanwhile adds a connection, if the
 // options allow one more.
 task<client_stream_pointer> client_origin::wait_for_stream(bool needs_new) {
-  waiter own(*this);
+  waiter own_waiter(*this);
   bool has_lost_connection = false;
   on_room();
-  while (own.stream == nullptr) {
+  while (own_waiter.stream == nullptr) {
     if (is_closed_) {
       throw std::system_error(make_error_code(io::errc::closed), waiting_for_stream);
     }
     if (speaks_http1()) {
-      own.unlink();
-      auto acquiring = acquire_http1(needs_new);
-      client_stream_pointer stream = co_await std::move(acquiring);
+      own_waiter.unlink();
+      auto acquire_task = acquire_http1(needs_new);
+      client_stream_pointer stream = co_await std::move(acquire_task);
       if (stream != nullptr) co_return stream;
-      waiters_.push_front(own);
+      waiters_.push_front(own_waiter);
       on_room();
       continue;
     }
     if (!may_add_connection()) {
-      co_await own.changed.wait();
-      own.changed.reset();
+      co_await own_waiter.change_event.wait();
+      own_waiter.change_event.reset();
       continue;
     }
-    auto adding = additions_.run({}, [self = shared_from_this(), needs_new](std::monostate) {
+    auto add_task = additions_.run({}, [self = shared_from_this(), needs_new](std::monostate) {
       return add_connection(self, needs_new);
     });
-    auto race = when_any(as_result(std::move(adding)), own.changed.wait());
-    auto ended = co_await std::move(race);
-    own.changed.reset();
-    const auto& added = std::get<0>(ended.values);
-    if (own.stream != nullptr || !added) continue;
-    if (!*added) {
-      if (!has_connection()) std::rethrow_exception(added->error());
+    auto race = when_any(as_result(std::move(add_task)), own_waiter.change_event.wait());
+    auto first_end = co_await std::move(race);
+    own_waiter.change_event.reset();
+    const auto& result = std::get<0>(first_end.values);
+    if (own_waiter.stream != nullptr || !result) continue;
+    if (!*result) {
+      if (!has_connection()) std::rethrow_exception(result->error());
       next_addition_ = gyre::detail::later(loop_.now(), pause_of_additions);
     } else if (!speaks_http1() && !has_connection() && std::exchange(has_lost_connection, true)) {
       // Do not connect for ever to a server that ends each connection at once.
       throw std::system_error(make_error_code(errc::no_response), "connecting");
     }
   }
-  co_return std::move(own.stream);
+  co_return std::move(own_waiter.stream);
 }
 
 // Makes a connection, for all requests that wait.
 task<> client_origin::add_connection(std::shared_ptr<client_origin> self, bool needs_new) {
-  auto acquiring = needs_new ? net::detail::acquire_new(self->pool_) : self->pool_.acquire();
-  client_lease lease = co_await std::move(acquiring);
+  auto acquire_task = needs_new ? net::detail::acquire_new(self->pool_) : self->pool_.acquire();
+  client_lease lease = co_await std::move(acquire_task);
   if (lease->is_http2()) {
     self->adopt(std::move(lease));
   } else {
@@ -169,8 +170,8 @@ void client_origin::adopt(client_lease lease) {
 client_stream_pointer client_origin::try_open() {
   if constexpr (has_http2) {
     if (version_ != version::http2) return nullptr;
-    for (const connection_pointer& each : connections_) {
-      if (each->has_room()) return each->open_stream();
+    for (const connection_pointer& connection : connections_) {
+      if (connection->has_room()) return connection->open_stream();
     }
   }
   return nullptr;
@@ -180,11 +181,12 @@ client_stream_pointer client_origin::try_open_websocket() {
   if constexpr (has_http2) {
     if (version_ != version::http2 || !waiters_.empty()) return nullptr;
     const auto with_websockets = static_cast<std::size_t>(std::ranges::count_if(
-        connections_, [](const connection_pointer& each) { return each->has_websockets(); }));
+        connections_,
+        [](const connection_pointer& connection) { return connection->has_websockets(); }));
     const bool may_bind_another = with_websockets + 1 < options_.connections_per_host;
-    for (const connection_pointer& each : connections_) {
-      if (!each->has_room_for_websocket()) continue;
-      if (each->has_websockets() || may_bind_another) return each->open_stream();
+    for (const connection_pointer& connection : connections_) {
+      if (!connection->has_room_for_websocket()) continue;
+      if (connection->has_websockets() || may_bind_another) return connection->open_stream();
     }
   }
   return nullptr;
@@ -192,8 +194,9 @@ client_stream_pointer client_origin::try_open_websocket() {
 
 bool client_origin::has_connection() const noexcept {
   if constexpr (has_http2) {
-    return std::ranges::any_of(connections_,
-                               [](const connection_pointer& each) { return !each->has_ended(); });
+    return std::ranges::any_of(connections_, [](const connection_pointer& connection) {
+      return !connection->has_ended();
+    });
   }
   return false;
 }
@@ -204,14 +207,14 @@ bool client_origin::may_add_connection() const {
 }
 
 void client_origin::give_to_oldest(client_stream_pointer stream) noexcept {
-  waiter& oldest = waiters_.front();
-  oldest.stream = std::move(stream);
-  oldest.unlink();
-  oldest.changed.set();
+  waiter& oldest_waiter = waiters_.front();
+  oldest_waiter.stream = std::move(stream);
+  oldest_waiter.unlink();
+  oldest_waiter.change_event.set();
 }
 
 void client_origin::wake_all() noexcept {
-  for (waiter& each : waiters_) each.changed.set();
+  for (waiter& waiter : waiters_) waiter.change_event.set();
 }
 
 void client_origin::require_http1() noexcept {
@@ -237,7 +240,9 @@ void client_origin::on_room() noexcept {
 void client_origin::on_ended() noexcept { wake_all(); }
 
 void client_origin::on_closed(http2_client_connection& connection) noexcept {
-  const auto is_closed = [&](const connection_pointer& each) { return each.get() == &connection; };
+  const auto is_closed = [&](const connection_pointer& candidate) {
+    return candidate.get() == &connection;
+  };
   connection.leave_owner();
   std::erase_if(connections_, is_closed);
   wake_all();
@@ -249,17 +254,17 @@ void client_origin::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
   pool_.close();
   if constexpr (has_http2) {
-    for (const connection_pointer& each : connections_) each->leave_owner();
+    for (const connection_pointer& connection : connections_) connection->leave_owner();
   }
   connections_.clear();
-  closing_.request_stop();
+  close_source_.request_stop();
 }
 
 std::size_t client_origin::idle() const noexcept {
   std::size_t count = pool_.metrics().idle;
   if constexpr (has_http2) {
     count += static_cast<std::size_t>(std::ranges::count_if(
-        connections_, [](const connection_pointer& each) { return each->is_idle(); }));
+        connections_, [](const connection_pointer& connection) { return connection->is_idle(); }));
   }
   return count;
 }

@@ -76,7 +76,7 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
     waiter& operator=(const waiter&) = delete;
     ~waiter();
 
-    manual_reset_event changed;
+    manual_reset_event change_event;
     client_stream_pointer stream;  // set by the origin when it is the waiter's turn
 
    private:
@@ -108,11 +108,11 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
   pool pool_;
   std::vector<connection_pointer> connections_;  // those of HTTP/2
   intrusive_list<waiter> waiters_;               // the oldest first
-  std::size_t waiting_ = 0;
+  std::size_t waiter_count_ = 0;
   single_flight<std::monostate> additions_;
   // The earliest time at which the next connection beside others is made.
   steady_time next_addition_ = steady_time::min();
-  inplace_stop_source closing_;
+  inplace_stop_source close_source_;
   bool is_closed_ = false;
 };
 

@@ -54,7 +54,7 @@ class client_stream {
 
   /// Sends the head. `limit`: the time in which nothing can be sent, after which the task fails
   /// with errc::timed_out; zero means no limit.
-  virtual task<> send_head(message outgoing, const request_clock& clock,
+  virtual task<> send_head(message content, const request_clock& clock,
                            std::chrono::nanoseconds limit) = 0;
   /// Sends bytes of the body, which `framing` has counted.
   virtual task<> send_body(message_writer& framing, std::span<const std::byte> bytes,

@@ -21,18 +21,18 @@ class connection_listing::answer {
   explicit answer(std::size_t max_entries) noexcept : max_entries_(max_entries) {}
 
   /// Is set when no loop can add a connection any more.
-  manual_reset_event completed;
+  manual_reset_event completion_event;
 
   void add(const std::string& server, net::tcp_connection& connection) noexcept {
     const std::lock_guard lock(mutex_);
     if (was_taken_) return;
-    if (listed_.connections.size() >= max_entries_) {
-      listed_.is_complete = false;
+    if (result_.connections.size() >= max_entries_) {
+      result_.is_complete = false;
       return;
     }
     try {
       const net::connection_metrics counts = connection.metrics();
-      listed_.connections.push_back({.server = server,
+      result_.connections.push_back({.server = server,
                                      .id = connection.id(),
                                      .peer = connection.peer_endpoint().to_string(),
                                      .bytes_received = counts.bytes_received,
@@ -40,23 +40,23 @@ class connection_listing::answer {
                                      .pending_output = connection.pending_output()});
     } catch (const std::exception&) {
       // Memory is missing, or the peer's address is not known any more.
-      listed_.is_complete = false;
+      result_.is_complete = false;
     }
   }
   void set_incomplete() noexcept {
     const std::lock_guard lock(mutex_);
-    listed_.is_complete = false;
+    result_.is_complete = false;
   }
   listed_connections take() noexcept {
     const std::lock_guard lock(mutex_);
     was_taken_ = true;
-    return std::move(listed_);
+    return std::move(result_);
   }
 
  private:
   const std::size_t max_entries_;
   std::mutex mutex_;  // guards the members below
-  listed_connections listed_;
+  listed_connections result_;
   bool was_taken_ = false;
 };
 
@@ -73,26 +73,28 @@ void connection_listing::remove(std::uint64_t number) noexcept {
 
 task<listed_connections> connection_listing::list(std::shared_ptr<connection_listing> self,
                                                   std::size_t max_entries, duration limit) {
-  const auto gathered = std::make_shared<answer>(max_entries);
+  const auto collection = std::make_shared<answer>(max_entries);
   {
     // The loops hold copies of `alive`, whose deleter runs when the last of them is done, or was
     // destroyed with its task.
-    const std::shared_ptr<answer> alive(gathered.get(),
-                                        [gathered](answer* done) { done->completed.set(); });
+    const std::shared_ptr<answer> share_of_answer(
+        collection.get(), [collection](answer* result) { result->completion_event.set(); });
     const std::lock_guard lock(self->mutex_);
-    for (const auto& [number, shown] : self->servers_) {
-      const bool was_accepted = shown.server->for_each(
-          [alive, name = shown.name](net::tcp_connection& each) { alive->add(name, each); });
-      if (!was_accepted) gathered->set_incomplete();
+    for (const auto& [number, server] : self->servers_) {
+      const bool was_accepted = server.server->for_each(
+          [share_of_answer, name = server.name](net::tcp_connection& connection) {
+            share_of_answer->add(name, connection);
+          });
+      if (!was_accepted) collection->set_incomplete();
     }
   }
-  auto waiting = as_expected(with_timeout(gathered->completed.wait(), limit));
-  const auto waited = co_await std::move(waiting);
-  if (!waited) {
-    if (waited.error() != std::errc::timed_out) throw std::system_error(waited.error());
-    gathered->set_incomplete();
+  auto wait = as_expected(with_timeout(collection->completion_event.wait(), limit));
+  const auto end = co_await std::move(wait);
+  if (!end) {
+    if (end.error() != std::errc::timed_out) throw std::system_error(end.error());
+    collection->set_incomplete();
   }
-  co_return gathered->take();
+  co_return collection->take();
 }
 
 }  // namespace gyre::http::detail

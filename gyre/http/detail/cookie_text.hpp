@@ -22,8 +22,8 @@ constexpr bool is_cookie_value(std::string_view text) noexcept {
   if (text.size() > 1 && text.starts_with('"') && text.ends_with('"')) {
     text = text.substr(1, text.size() - 2);
   }
-  for (const char each : text) {
-    if (!is_cookie_character(each)) return false;
+  for (const char character : text) {
+    if (!is_cookie_character(character)) return false;
   }
   return true;
 }

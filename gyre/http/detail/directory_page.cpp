@@ -12,14 +12,15 @@ namespace gyre::http::detail {
 namespace {
 
 void append_escaped(std::string& page, std::string_view text) {
-  for (const char each : text) {
-    switch (each) {
+  for (const char character : text) {
+    switch (character) {
       case '&': page += "&amp;"; break;
       case '<': page += "&lt;"; break;
       case '>': page += "&gt;"; break;
       case '"': page += "&quot;"; break;
       case '\'': page += "&#39;"; break;
-      default: page += static_cast<unsigned char>(each) < 0x20 || each == 0x7f ? '?' : each;
+      default:
+        page += static_cast<unsigned char>(character) < 0x20 || character == 0x7f ? '?' : character;
     }
   }
 }

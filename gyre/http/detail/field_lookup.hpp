@@ -13,8 +13,8 @@ namespace gyre::http::detail {
 /// Whether one of the fields called `name`, whose values are lists, contains `word`, ignoring case.
 template <class Fields>
 bool has_word(const Fields& fields, std::string_view name, std::string_view word) noexcept {
-  for (const field& each : fields) {
-    if (equals_ignoring_case(each.name, name) && list_has_word(each.value, word)) return true;
+  for (const field& field : fields) {
+    if (equals_ignoring_case(field.name, name) && list_has_word(field.value, word)) return true;
   }
   return false;
 }
@@ -24,10 +24,10 @@ bool has_word(const Fields& fields, std::string_view name, std::string_view word
 inline std::optional<std::string_view> only_field(const field_list& fields,
                                                   std::string_view name) noexcept {
   std::optional<std::string_view> value;
-  for (const field& each : fields) {
-    if (!equals_ignoring_case(each.name, name)) continue;
+  for (const field& field : fields) {
+    if (!equals_ignoring_case(field.name, name)) continue;
     if (value) return std::nullopt;
-    value = each.value;
+    value = field.value;
   }
   return value;
 }

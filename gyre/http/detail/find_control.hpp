@@ -47,8 +47,8 @@ namespace gyre::http::detail {
     const __m128i index = _mm_sub_epi8(small, _mm_set1_epi8('a'));
     const __m128i letters = _mm_cmpeq_epi8(_mm_min_epu8(index, last), index);
     const __m128i matches = _mm_or_si128(letters, _mm_cmpeq_epi8(block, _mm_set1_epi8('-')));
-    const auto others = static_cast<unsigned>(_mm_movemask_epi8(matches)) ^ 0xFFFFU;
-    if (others != 0) return position + std::countr_zero(others);
+    const auto mismatches = static_cast<unsigned>(_mm_movemask_epi8(matches)) ^ 0xFFFFU;
+    if (mismatches != 0) return position + std::countr_zero(mismatches);
   }
 #else
   static_cast<void>(end);

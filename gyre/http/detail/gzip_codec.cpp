@@ -78,7 +78,7 @@ class gzip_decoder final : public decoder {
                                        std::span<std::byte> output) override {
     if (is_complete_) {
       const auto padding =
-          std::ranges::find_if(input, [](std::byte each) { return each != std::byte{}; });
+          std::ranges::find_if(input, [](std::byte byte) { return byte != std::byte{}; });
       const auto zeros = static_cast<std::size_t>(padding - input.begin());
       if (zeros != 0 || input.empty()) return compression_step{.consumed = zeros, .is_done = true};
       inflateReset(&stream_);

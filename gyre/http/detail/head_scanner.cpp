@@ -27,14 +27,14 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
   const auto bare_line_end = [&] { return fail(errc::bare_line_end, errc::bare_line_end); };
 
   std::size_t limit = limit_of_line();
-  const char* position = begin + scanned_;
+  const char* position = begin + scanned_size_;
   while (true) {
     position = find_control(position, end);
     const auto offset = static_cast<std::size_t>(position - begin);
     if (end - position >= 2 && position[0] == '\r' && position[1] == '\n' && offset != line_)
         [[likely]] {
       if (offset + 1 >= limit) return too_large();
-      line_ = scanned_ = static_cast<std::uint32_t>(offset + 2);
+      line_ = scanned_size_ = static_cast<std::uint32_t>(offset + 2);
       position += 2;
       if (!trailers && fields_ == 0) {
         fields_ = line_;
@@ -46,7 +46,7 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
     }
     if (position == end) {
       if (offset > limit) return too_large();
-      scanned_ = static_cast<std::uint32_t>(offset);
+      scanned_size_ = static_cast<std::uint32_t>(offset);
       return 0;
     }
     const bool is_empty_line = offset == line_ && *position == '\r';
@@ -58,18 +58,18 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       continue;
     }
     if (position + 1 == end) {
-      scanned_ = static_cast<std::uint32_t>(offset);
+      scanned_size_ = static_cast<std::uint32_t>(offset);
       return 0;
     }
     if (position[1] != '\n') return bare_line_end();
 
-    const auto next = static_cast<std::uint32_t>(offset + 2);
+    const auto next_line = static_cast<std::uint32_t>(offset + 2);
     if (trailers || fields_ != 0) {
       reset();
-      return next;
+      return next_line;
     }
     if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second empty line
-    line_ = scanned_ = next;
+    line_ = scanned_size_ = next_line;
     limit = limit_of_line();
     position += 2;
   }

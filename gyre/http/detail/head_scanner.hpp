@@ -49,8 +49,8 @@ class head_scanner {
   void reset() noexcept { *this = {}; }
 
  private:
-  std::uint32_t line_ = 0;     // offset of the current, incomplete line
-  std::uint32_t scanned_ = 0;  // offset up to which the current line has no line end
+  std::uint32_t line_ = 0;          // offset of the current, incomplete line
+  std::uint32_t scanned_size_ = 0;  // offset up to which the current line has no line end
   std::uint32_t fields_ = 0;  // offset of the first field line; 0 in the start line and in trailers
   std::uint32_t lines_ = 0;   // number of complete field lines
 };

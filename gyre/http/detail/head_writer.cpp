@@ -32,22 +32,22 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
     if (!fields.empty()) put(fields.text());
     return own_fields;
   }
-  for (const field& each : fields) {
-    if (equals_ignoring_case(each.name, connection_field)) {
+  for (const field& field : fields) {
+    if (equals_ignoring_case(field.name, connection_field)) {
       own_fields.has_connection = true;
-      own_fields.asks_for_close = own_fields.asks_for_close || list_has_word(each.value, "close");
-      own_fields.has_upgrade = own_fields.has_upgrade || list_has_word(each.value, upgrade_name);
+      own_fields.asks_for_close = own_fields.asks_for_close || list_has_word(field.value, "close");
+      own_fields.has_upgrade = own_fields.has_upgrade || list_has_word(field.value, upgrade_name);
       continue;
     }
-    if (equals_ignoring_case(each.name, length)) {
-      own_fields.content_length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
+    if (equals_ignoring_case(field.name, length)) {
+      own_fields.content_length = gyre::detail::parse_decimal<std::uint64_t>(field.value);
       continue;
     }
-    if (equals_ignoring_case(each.name, coding)) continue;
+    if (equals_ignoring_case(field.name, coding)) continue;
     own_fields.has_upgrade =
-        own_fields.has_upgrade || equals_ignoring_case(each.name, upgrade_name);
-    own_fields.has_date = own_fields.has_date || equals_ignoring_case(each.name, date);
-    put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
+        own_fields.has_upgrade || equals_ignoring_case(field.name, upgrade_name);
+    own_fields.has_date = own_fields.has_date || equals_ignoring_case(field.name, date);
+    put(std::string_view(field.name.data(), field.name.size() + field.value.size() + 4));
   }
   return own_fields;
 }
@@ -62,9 +62,9 @@ void head_writer::put_connection(const http::fields& fields, const handler_field
     put(option);
   };
   if (own_fields.has_connection) {
-    for (const field& each : fields) {
-      if (!equals_ignoring_case(each.name, connection_field)) continue;
-      std::string_view options = each.value;
+    for (const field& field : fields) {
+      if (!equals_ignoring_case(field.name, connection_field)) continue;
+      std::string_view options = field.value;
       while (!options.empty()) {
         const std::string_view option = trim(take_until(options, ','));
         if (is_token(option) && !is_own_option(option)) put_option(option, ",");

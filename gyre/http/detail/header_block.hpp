@@ -58,9 +58,9 @@ class header_block {
   field operator[](std::size_t index) const noexcept { return field_in(text_.text(), index); }
   /// Returns a field as views into `text`, a copy of text().
   field field_in(std::string_view text, std::size_t index) const noexcept {
-    const position& at = positions_[index];
-    return {.name = text.substr(at.begin, at.name_size),
-            .value = text.substr(at.begin + at.name_size, at.value_size)};
+    const position& place = positions_[index];
+    return {.name = text.substr(place.begin, place.name_size),
+            .value = text.substr(place.begin + place.name_size, place.value_size)};
   }
   /// Returns the names and values, without separators.
   std::string_view text() const noexcept { return text_.text(); }

@@ -17,17 +17,17 @@ std::size_t host_size(std::string_view text) noexcept {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos) return 0;
     const std::string_view address = text.substr(1, end - 1);
-    for (const char each : address) {
-      if (!is(is_hex, each) && each != ':' && each != '.') return 0;
+    for (const char character : address) {
+      if (!is(is_hex, character) && character != ':' && character != '.') return 0;
     }
     return address.contains(':') && net::ip_address::parse(address) ? end + 1 : 0;
   }
   std::size_t size = 0;
   while (size != text.size() && is(in_host, text[size])) {
     if (text[size] == '%') {
-      const bool encoded =
+      const bool is_encoded =
           text.size() - size > 2 && is(is_hex, text[size + 1]) && is(is_hex, text[size + 2]);
-      if (!encoded) return 0;
+      if (!is_encoded) return 0;
     }
     ++size;
   }
@@ -37,9 +37,9 @@ std::size_t host_size(std::string_view text) noexcept {
 bool is_port(std::string_view text) noexcept {
   unsigned number = 0;
   if (text.size() > 5) return false;
-  for (const char each : text) {
-    if (!is_digit(each)) return false;
-    number = number * 10 + static_cast<unsigned>(each - '0');
+  for (const char character : text) {
+    if (!is_digit(character)) return false;
+    number = number * 10 + static_cast<unsigned>(character - '0');
   }
   return number <= 65535;
 }

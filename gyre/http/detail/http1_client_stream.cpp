@@ -14,9 +14,10 @@ constexpr const char* sending_request = "sending the request";
 task<> http1_client_stream::send(std::span<const std::byte> bytes, const request_clock& clock,
                                  std::chrono::nanoseconds limit) {
   while (!bytes.empty()) {
-    auto writing = connection_->write_some(bytes, clock, clock.expiry_of(limit), sending_request);
+    auto write_task =
+        connection_->write_some(bytes, clock, clock.expiry_of(limit), sending_request);
     try {
-      const std::size_t count = co_await std::move(writing);
+      const std::size_t count = co_await std::move(write_task);
       bytes = bytes.subspan(count);
     } catch (...) {
       has_send_failed_ = true;
@@ -30,12 +31,12 @@ task<bool> http1_client_stream::allows_websocket(const request_clock& /*clock*/,
   co_return false;
 }
 
-task<> http1_client_stream::send_head(message outgoing, const request_clock& clock,
+task<> http1_client_stream::send_head(message content, const request_clock& clock,
                                       std::chrono::nanoseconds limit) {
-  std::string head = make_request_head(outgoing.request, outgoing.route, outgoing.framing);
-  head += outgoing.body;
-  task<> sending = send(std::as_bytes(std::span(head)), clock, limit);
-  co_await std::move(sending);
+  std::string head = make_request_head(content.request, content.route, content.framing);
+  head += content.body;
+  task<> send_task = send(std::as_bytes(std::span(head)), clock, limit);
+  co_await std::move(send_task);
 }
 
 task<> http1_client_stream::send_body(message_writer& framing, std::span<const std::byte> bytes,
@@ -55,8 +56,8 @@ task<> http1_client_stream::end_body(const message_writer& framing, const http::
 
 task<bool> http1_client_stream::receive(const request_clock& clock, steady_time expiry,
                                         const char* phase) {
-  auto receiving = connection_->receive(clock, expiry, phase);
-  const io::received bytes = co_await std::move(receiving);
+  auto receive_task = connection_->receive(clock, expiry, phase);
+  const io::received bytes = co_await std::move(receive_task);
   connection_->keep(bytes);
   co_return !bytes.empty();
 }

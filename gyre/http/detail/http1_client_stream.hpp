@@ -25,7 +25,7 @@ class http1_client_stream final : public gyre::detail::slab_object, public clien
 
   bool is_reused() const noexcept override { return connection_.is_reused(); }
   task<bool> allows_websocket(const request_clock& clock, steady_time expiry) override;
-  task<> send_head(message outgoing, const request_clock& clock,
+  task<> send_head(message content, const request_clock& clock,
                    std::chrono::nanoseconds limit) override;
   task<> send_body(message_writer& framing, std::span<const std::byte> bytes,
                    const request_clock& clock, std::chrono::nanoseconds limit) override;

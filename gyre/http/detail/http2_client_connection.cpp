@@ -114,8 +114,8 @@ task<> http2_client_connection::read_frames(http2_client_connection& self) {
   std::exception_ptr error;
   try {
     while (!self.has_ended_) {
-      task<io::received> receiving = self.lease_->receive();
-      const io::received bytes = co_await std::move(receiving);
+      task<io::received> receive_task = self.lease_->receive();
+      const io::received bytes = co_await std::move(receive_task);
       self.lease_->note_received();
       if (bytes.empty()) break;
       self.receive(bytes.bytes());
@@ -143,7 +143,7 @@ void http2_client_connection::receive(std::span<const std::byte> bytes) {
   if (has_ended_) return;
   schedule_flush();
   if (!had_settings && session_.has_settings()) {
-    for (http2_client_stream& each : streams_) each.note_settings();
+    for (http2_client_stream& stream : streams_) stream.note_settings();
   }
   if (!had_room && has_room() && owner_ != nullptr) owner_->on_room();
 }
@@ -196,8 +196,8 @@ task<> http2_client_connection::write_frames(http2_client_connection& self) {
       if (self.has_ended_ || self.output_.empty()) break;
       while (!self.output_.empty()) {
         self.begin_write_limit();
-        auto writing = as_result(self.lease_->write_some(self.output_.bytes()));
-        const auto count = co_await std::move(writing);
+        auto write_task = as_result(self.lease_->write_some(self.output_.bytes()));
+        const auto count = co_await std::move(write_task);
         if (!count) {
           self.on_write_failed(count.error());
           co_return;
@@ -240,7 +240,7 @@ void http2_client_connection::fill_output() {
 }
 
 void http2_client_connection::wake_senders() noexcept {
-  for (http2_client_stream& each : streams_) each.wake_sender();
+  for (http2_client_stream& stream : streams_) stream.wake_sender();
 }
 
 // --- The end ---

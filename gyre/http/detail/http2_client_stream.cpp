@@ -28,7 +28,7 @@ void http2_client_stream::receive_interim(const header_block& head) {
     return refuse(errc::unexpected_status);
   }
   interim_.push_back(*status);
-  receivable_.set();
+  receive_event_.set();
 }
 
 void http2_client_stream::receive_head(header_block head, bool is_end) {
@@ -36,24 +36,24 @@ void http2_client_stream::receive_head(header_block head, bool is_end) {
   has_head_ = true;
   is_head_last_ = is_end;
   has_end_ = is_end;
-  receivable_.set();
+  receive_event_.set();
 }
 
 void http2_client_stream::receive(std::span<const std::byte> bytes) {
-  arrived_.append(bytes);
-  receivable_.set();
+  arrived_bytes_.append(bytes);
+  receive_event_.set();
 }
 
 void http2_client_stream::receive_end(header_block trailers) {
   response_trailers_ = std::move(trailers);
   has_end_ = true;
-  receivable_.set();
+  receive_event_.set();
 }
 
 void http2_client_stream::refuse(errc error) {
   head_error_ = error;
   connection_.session().reset(id_, http2_error::cancel);
-  receivable_.set();
+  receive_event_.set();
 }
 
 void http2_client_stream::close(const http2_event& event) noexcept {
@@ -75,8 +75,8 @@ void http2_client_stream::mark_closed() noexcept {
     delete this;
     return;
   }
-  sendable_.set();
-  receivable_.set();
+  send_event_.set();
+  receive_event_.set();
 }
 
 // --- Sending ---
@@ -85,33 +85,33 @@ task<bool> http2_client_stream::allows_websocket(const request_clock& clock, ste
   constexpr const char* phase = "waiting for SETTINGS";
   while (!connection_.session().has_settings()) {
     if (is_closed_) fail_closed(clock, phase);
-    receivable_.reset();
-    auto waiting = clock.wait(receivable_.wait(), expiry, phase);
-    co_await std::move(waiting);
+    receive_event_.reset();
+    auto wait = clock.wait(receive_event_.wait(), expiry, phase);
+    co_await std::move(wait);
   }
   co_return connection_.session().allows_websockets();
 }
 
-task<> http2_client_stream::send_head(message outgoing, const request_clock& clock,
+task<> http2_client_stream::send_head(message content, const request_clock& clock,
                                       std::chrono::nanoseconds /*limit*/) {
   if (is_closed_) fail_closed(clock, sending_frames);
   header_block& head = connection_.scratch_head();
   head.clear();
-  add_request_head(outgoing.request, outgoing.route, outgoing.framing, head);
+  add_request_head(content.request, content.route, content.framing, head);
   if (!http2_session::may_send(head)) {
     is_too_long_ = true;
     clock.fail(errc::fields_too_large, sending_frames);
   }
   const bool has_body =
-      outgoing.framing.is_chunked() || outgoing.framing.content_length().value_or(0) != 0;
-  if (!outgoing.body.empty()) {
-    short_body_ = outgoing.body;
+      content.framing.is_chunked() || content.framing.content_length().value_or(0) != 0;
+  if (!content.body.empty()) {
+    short_body_ = content.body;
     rest_ = short_body_;
     has_more_output_ = false;
   } else if (!has_body) {
     has_more_output_ = false;
   }
-  if (!outgoing.route.connect_protocol.empty()) {
+  if (!content.route.connect_protocol.empty()) {
     is_websocket_ = true;
     connection_.note_websocket();
   }
@@ -134,7 +134,7 @@ task<> http2_client_stream::send_body(message_writer& framing, std::span<const s
     ~lent_bytes() { stream.rest_ = {}; }
     http2_client_stream& stream;
   };
-  const lent_bytes lent(*this);
+  const lent_bytes loan(*this);
   rest_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   const bool is_last = !framing.is_chunked() && framing.missing() == 0;
   if (is_last) has_more_output_ = false;
@@ -149,9 +149,9 @@ task<> http2_client_stream::send_body(message_writer& framing, std::span<const s
       }
       fail_closed(clock, sending_frames);
     }
-    sendable_.reset();
-    auto waiting = clock.wait(sendable_.wait(), expiry, sending_frames);
-    co_await std::move(waiting);
+    send_event_.reset();
+    auto wait = clock.wait(send_event_.wait(), expiry, sending_frames);
+    co_await std::move(wait);
     if (std::exchange(left, rest_.size()) != rest_.size()) expiry = clock.expiry_of(limit);
   }
 }
@@ -185,12 +185,12 @@ bool http2_client_stream::take_bytes(io::buffer& output, std::size_t size) {
   return true;
 }
 
-void http2_client_stream::wake_sender() noexcept { sendable_.set(); }
+void http2_client_stream::wake_sender() noexcept { send_event_.set(); }
 
 // --- Receiving ---
 
 bool http2_client_stream::has_input() noexcept {
-  return head_error_ != no_error || !interim_.empty() || has_head_ || !arrived_.empty() ||
+  return head_error_ != no_error || !interim_.empty() || has_head_ || !arrived_bytes_.empty() ||
          (has_end_ && !is_end_taken_);
 }
 
@@ -203,9 +203,9 @@ task<bool> http2_client_stream::receive(const request_clock& clock, steady_time 
       if (has_all || (is_lost_ && lost_error_ == nullptr)) co_return false;
       fail_closed(clock, phase);
     }
-    receivable_.reset();
-    auto waiting = clock.wait(receivable_.wait(), expiry, phase);
-    co_await std::move(waiting);
+    receive_event_.reset();
+    auto wait = clock.wait(receive_event_.wait(), expiry, phase);
+    co_await std::move(wait);
   }
 }
 
@@ -226,10 +226,10 @@ std::expected<bool, errc> http2_client_stream::take_head(incoming_response& resp
 
 std::expected<std::span<const std::byte>, errc> http2_client_stream::take_piece(
     incoming_response& response) {
-  taken_.clear();
-  if (!arrived_.empty()) {
-    taken_.swap(arrived_);
-    const std::span<const std::byte> bytes = taken_.bytes();
+  taken_bytes_.clear();
+  if (!arrived_bytes_.empty()) {
+    taken_bytes_.swap(arrived_bytes_);
+    const std::span<const std::byte> bytes = taken_bytes_.bytes();
     if (!is_closed_ && !has_end_) connection_.credit(id_, bytes.size());
     if (const errc error = response.take_piece(bytes.size()); error != no_error) {
       return std::unexpected(error);
@@ -280,8 +280,8 @@ void http2_client_stream::release() noexcept {
       has_more_output_ = true;
       connection->session().reset(id_, http2_error::cancel);
     }
-    arrived_ = io::buffer({.prepend = 0});
-    taken_ = io::buffer({.prepend = 0});
+    arrived_bytes_ = io::buffer({.prepend = 0});
+    taken_bytes_ = io::buffer({.prepend = 0});
   }
   connection->note_change();
 }

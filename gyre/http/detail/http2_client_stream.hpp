@@ -70,13 +70,13 @@ class http2_client_stream final : public gyre::detail::slab_object,
   /// Wakes the coroutine that sends, if the session has taken bytes.
   void wake_sender() noexcept;
   /// Wakes the coroutine that waits for the server's SETTINGS.
-  void note_settings() noexcept { receivable_.set(); }
+  void note_settings() noexcept { receive_event_.set(); }
   /// Whether the stream carries a WebSocket, after an extended CONNECT.
   bool is_websocket() const noexcept { return is_websocket_; }
 
   bool is_reused() const noexcept override { return is_reused_; }
   task<bool> allows_websocket(const request_clock& clock, steady_time expiry) override;
-  task<> send_head(message outgoing, const request_clock& clock,
+  task<> send_head(message content, const request_clock& clock,
                    std::chrono::nanoseconds limit) override;
   task<> send_body(message_writer& framing, std::span<const std::byte> bytes,
                    const request_clock& clock, std::chrono::nanoseconds limit) override;
@@ -114,18 +114,18 @@ class http2_client_stream final : public gyre::detail::slab_object,
   std::string short_body_;
   std::string_view rest_;  // unsent bytes in short_body_, or in memory of the program
   std::unique_ptr<header_block> request_trailers_;
-  manual_reset_event sendable_;  // set when the session has taken bytes, or at the end
-  bool has_more_output_ = true;  // whether the program has more of the body
+  manual_reset_event send_event_;  // set when the session has taken bytes, or at the end
+  bool has_more_output_ = true;    // whether the program has more of the body
   bool has_send_failed_ = false;
   bool is_too_long_ = false;  // whether the head of the request cannot be sent
 
   // The members from here to is_end_taken_ belong to the response.
-  manual_reset_event receivable_;
+  manual_reset_event receive_event_;
   std::vector<std::uint16_t> interim_;  // statuses of interim responses that were not taken
   std::size_t interim_count_ = 0;
   header_block head_;
-  io::buffer arrived_{{.prepend = 0}};  // bytes that the exchange has not taken
-  io::buffer taken_{{.prepend = 0}};    // bytes that the exchange reads
+  io::buffer arrived_bytes_{{.prepend = 0}};  // bytes that the exchange has not taken
+  io::buffer taken_bytes_{{.prepend = 0}};    // bytes that the exchange reads
   header_block response_trailers_;
   errc head_error_{};
   bool has_head_ = false;

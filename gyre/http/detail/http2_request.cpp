@@ -62,31 +62,32 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
   std::string_view path;
   errc error = no_error;
   for (std::size_t i = 0; i < block.size() && error == no_error; ++i) {
-    const field each = block.field_in(text, i);
-    if (each.name == ":method") {
-      result.method = each.value;
-    } else if (each.name == ":protocol") {
-      result.connect_protocol = each.value;
-    } else if (each.name == ":path") {
-      path = each.value;
-    } else if (each.name == ":authority") {
-      authority = each.value;
-      result.fields.push_back({.name = "host", .value = each.value});
-    } else if (each.name == "host") {
+    const field field = block.field_in(text, i);
+    if (field.name == ":method") {
+      result.method = field.value;
+    } else if (field.name == ":protocol") {
+      result.connect_protocol = field.value;
+    } else if (field.name == ":path") {
+      path = field.value;
+    } else if (field.name == ":authority") {
+      authority = field.value;
+      result.fields.push_back({.name = "host", .value = field.value});
+    } else if (field.name == "host") {
       // A second host must be the same, so that all readers see one (RFC 9113, 8.3.1).
       if (!result.host.empty()) return errc::bad_host;
-      result.host = each.value;
-      if (authority.data() == nullptr) result.fields.push_back(each);
-    } else if (each.name.starts_with(':')) {
+      result.host = field.value;
+      if (authority.data() == nullptr) result.fields.push_back(field);
+    } else if (field.name.starts_with(':')) {
       continue;
-    } else if (each.name == "cookie" && joined_size != 0) {
+    } else if (field.name == "cookie" && joined_size != 0) {
       if (crumbs == 0) continue;
       crumbs = 0;
-      result.fields.push_back({.name = each.name, .value = text.substr(text.size() - joined_size)});
+      result.fields.push_back(
+          {.name = field.name, .value = text.substr(text.size() - joined_size)});
     } else {
-      result.fields.push_back(each);
-      if (each.name == "content-length") error = note_content_length(each.value, result);
-      if (each.name == "expect") error = note_expectation(each.value, result);
+      result.fields.push_back(field);
+      if (field.name == "content-length") error = note_content_length(field.value, result);
+      if (field.name == "expect") error = note_expectation(field.value, result);
     }
   }
   if (error != no_error) return error;

@@ -18,18 +18,18 @@ errc read_http2_response(const header_block& block, bool is_end, const head_limi
   result.fields.reserve(block.size());
   std::optional<std::uint64_t> length;
   for (std::size_t i = 0; i < block.size(); ++i) {
-    const field each = block[i];
-    if (each.name == ":status") {
-      result.status = gyre::detail::parse_decimal<unsigned>(each.value).value_or(0);
+    const field field = block[i];
+    if (field.name == ":status") {
+      result.status = gyre::detail::parse_decimal<unsigned>(field.value).value_or(0);
       continue;
     }
-    if (each.name.starts_with(':')) return errc::bad_start_line;
-    if (each.name == "content-length") {
+    if (field.name.starts_with(':')) return errc::bad_start_line;
+    if (field.name == "content-length") {
       if (length) return errc::bad_length;
-      length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
+      length = gyre::detail::parse_decimal<std::uint64_t>(field.value);
       if (!length) return errc::bad_length;
     }
-    result.fields.push_back(each);
+    result.fields.push_back(field);
   }
   if (result.status < 100 || result.status > 999) return errc::bad_start_line;
   if (result.fields.size() > limits.field_count) return errc::fields_too_large;

@@ -86,14 +86,14 @@ constexpr bool is_provoked(std::uint32_t error) noexcept {
 class name_values {
  public:
   explicit name_values(const header_block& head) {
-    if (head.size() > few_.size()) many_.resize(head.size());
-    nghttp2_nv* const pairs = many_.empty() ? few_.data() : many_.data();
+    if (head.size() > few_pairs_.size()) many_pairs_.resize(head.size());
+    nghttp2_nv* const pairs = many_pairs_.empty() ? few_pairs_.data() : many_pairs_.data();
     for (std::size_t i = 0; i < head.size(); ++i) {
-      const field each = head[i];
-      pairs[i] = {.name = bytes_of(each.name),
-                  .value = bytes_of(each.value),
-                  .namelen = each.name.size(),
-                  .valuelen = each.value.size(),
+      const field field = head[i];
+      pairs[i] = {.name = bytes_of(field.name),
+                  .value = bytes_of(field.value),
+                  .namelen = field.name.size(),
+                  .valuelen = field.value.size(),
                   .flags = NGHTTP2_NV_FLAG_NONE};
     }
     pairs_ = {pairs, head.size()};
@@ -105,8 +105,8 @@ class name_values {
   std::size_t size() const noexcept { return pairs_.size(); }
 
  private:
-  std::array<nghttp2_nv, 32> few_;  // NOLINT(*-member-init): written before it is read
-  std::vector<nghttp2_nv> many_;
+  std::array<nghttp2_nv, 32> few_pairs_;  // NOLINT(*-member-init): written before it is read
+  std::vector<nghttp2_nv> many_pairs_;
   std::span<const nghttp2_nv> pairs_;
 };
 
@@ -174,12 +174,12 @@ struct http2_session::callbacks {
     return memory;
   }
   static void* reallocate(void* memory, std::size_t size, void* user) noexcept {
-    void* const larger = allocate(size, user);
-    if (larger == nullptr || memory == nullptr) return larger;
+    void* const new_block = allocate(size, user);
+    if (new_block == nullptr || memory == nullptr) return new_block;
     const block_header* const block = static_cast<block_header*>(memory) - 1;
-    std::memcpy(larger, memory, std::min(size, block->size - sizeof(block_header)));
+    std::memcpy(new_block, memory, std::min(size, block->size - sizeof(block_header)));
     release(memory, user);
-    return larger;
+    return new_block;
   }
 
   // --- Received frames ---
@@ -343,7 +343,7 @@ struct http2_session::callbacks {
     }
     if (error != NGHTTP2_ERR_FRAME_SIZE_ERROR) return 0;
     return guard([&] {
-      session.unsendable_.push_back(frame->hd.stream_id);
+      session.unsendable_streams_.push_back(frame->hd.stream_id);
       return 0;
     });
   }
@@ -360,11 +360,11 @@ struct http2_session::callbacks {
     const header_block* const trailers = body.trailers();
     if (trailers != nullptr && !trailers->empty()) {
       *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-      const int failed = guard([&] {
+      const int error = guard([&] {
         self(user).awaiting_trailers_.push_back({stream, trailers});
         return 0;
       });
-      if (failed != 0) return failed;
+      if (error != 0) return error;
     }
     return static_cast<ssize_t>(offer.size);
   }
@@ -375,10 +375,10 @@ struct http2_session::callbacks {
     http2_session& session = self(user);
     return guard([&]() -> int {
       io::buffer& output = *session.output_;
-      const std::size_t before = output.size();
+      const std::size_t old_size = output.size();
       output.append(std::as_bytes(std::span(header, header_size)));
       if (size != 0 && !static_cast<http2_body_source*>(source->ptr)->take_bytes(output, size)) {
-        output.drop_last(output.size() - before);
+        output.drop_last(output.size() - old_size);
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
       }
       session.frames_.give(frames_per_data);
@@ -422,17 +422,17 @@ struct http2_session::callbacks {
     nghttp2_option_set_max_send_header_block_length(settings, max_sent_head);
     set_max_continuations(settings, session.max_continuations_);
     nghttp2_session*& library = session.session_;
-    const int made =
+    const int result =
         session.is_client()
             ? nghttp2_session_client_new3(&library, shared(), &session, settings, &memory)
             : nghttp2_session_server_new3(&library, shared(), &session, settings, &memory);
     nghttp2_option_del(settings);
-    if (made != 0) throw std::bad_alloc();
-    const bool submitted =
+    if (result != 0) throw std::bad_alloc();
+    const bool is_submitted =
         nghttp2_submit_settings(library, NGHTTP2_FLAG_NONE, entries.data(), entries.size()) == 0 &&
         nghttp2_session_set_local_window_size(library, NGHTTP2_FLAG_NONE, 0,
                                               static_cast<std::int32_t>(window)) == 0;
-    if (!submitted) {
+    if (!is_submitted) {
       nghttp2_session_del(library);
       throw std::bad_alloc();
     }
@@ -493,8 +493,8 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
   // before the library has read it, and one call has the events of one frame.
   std::size_t size = 0;
   if (rest_of_frame_ == 0) {
-    const std::size_t missing = header_size - frame_header_size_;
-    size = std::min(missing, input.size());
+    const std::size_t missing_bytes = header_size - frame_header_size_;
+    size = std::min(missing_bytes, input.size());
     std::memcpy(frame_header_.data() + frame_header_size_, input.data(), size);
     frame_header_size_ += size;
     if (frame_header_size_ != header_size) {
@@ -515,13 +515,13 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     const std::size_t rest = std::min({rest_of_frame_, input.size() - size, max_rest});
     const std::span<const std::byte> piece = input.bytes().first(size + rest);
     if (dependency_bytes_ != 0) read_dependency(piece.subspan(size));
-    const std::size_t read = pass_on(piece, max_work);
-    rest_of_frame_ -= read - size;
-    input.consume(read);
+    const std::size_t count = pass_on(piece, max_work);
+    rest_of_frame_ -= count - size;
+    input.consume(count);
     // nghttp2 has yet to notice the end of the frame after its last field.
     if (is_paused_ && rest_of_frame_ == 0)
-      static_cast<void>(pass_on(piece.subspan(read), max_work));
-    if (frame_is_head_ && head_is_ignored_) work_ += (read - size) * work_of_ignored_byte;
+      static_cast<void>(pass_on(piece.subspan(count), max_work));
+    if (frame_is_head_ && head_is_ignored_) work_ += (count - size) * work_of_ignored_byte;
   }
   if (abuse_ != http2_abuse::none) {
     input.consume_all();
@@ -558,9 +558,9 @@ http2_error http2_session::judge_stream(std::uint32_t type, std::uint32_t stream
 // Refuses a stream that depends on itself (RFC 7540, 5.3.1). nghttp2 does not read dependencies,
 // because the server ignores them.
 void http2_session::read_dependency(std::span<const std::byte> payload) {
-  for (const std::byte each : payload) {
+  for (const std::byte byte : payload) {
     if (dependency_bytes_ == 0) return;
-    dependency_ = (dependency_ << 8U) | std::to_integer<std::uint32_t>(each);
+    dependency_ = (dependency_ << 8U) | std::to_integer<std::uint32_t>(byte);
     if (--dependency_bytes_ != 0) continue;
     if ((dependency_ & 0x7fffffffU) == frame_stream_) fail(http2_error::protocol_error);
   }
@@ -667,8 +667,8 @@ bool http2_session::may_send(const header_block& head) noexcept {
   if (head.cost() <= max_sent_text) return true;
   if (head.cost() > max_sent_head) return false;
   for (std::size_t i = 0; i < head.size(); ++i) {
-    const field each = head[i];
-    if (each.name.size() > max_sent_text || each.value.size() > max_sent_text) return false;
+    const field field = head[i];
+    if (field.name.size() > max_sent_text || field.value.size() > max_sent_text) return false;
   }
   return true;
 }
@@ -792,7 +792,7 @@ bool http2_session::is_over() const noexcept {
 
 bool http2_session::append_output(io::buffer& output, steady_time time) {
   if (has_failed_) return append_last_words(output);
-  const std::size_t before = output.size();
+  const std::size_t old_size = output.size();
   output_ = &output;
   const std::uint8_t* frame = nullptr;
   const ssize_t size = [&] {
@@ -804,7 +804,7 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
   check(static_cast<int>(std::min<ssize_t>(0, size)));
   // If a body ends without further bytes, only its trailers make a frame, in the next call. So does
   // the reset of a stream whose head could not be sent.
-  const bool has_more = !awaiting_trailers_.empty() || !unsendable_.empty();
+  const bool has_more = !awaiting_trailers_.empty() || !unsendable_streams_.empty();
   submit_trailers();
   reset_ended_streams();
   reset_unsendable_streams();
@@ -812,7 +812,7 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
     note_abuse(http2_abuse::provoked_resets);
     end_abuse();
   }
-  return output.size() != before || has_failed_ || has_more;
+  return output.size() != old_size || has_failed_ || has_more;
 }
 
 void http2_session::submit_trailers() {
@@ -833,8 +833,8 @@ void http2_session::reset_ended_streams() {
 
 // Resets the streams whose head or trailers are too long, so that the peer does not wait for them.
 void http2_session::reset_unsendable_streams() {
-  for (const std::int32_t stream : unsendable_) reset(stream, http2_error::internal_error);
-  unsendable_.clear();
+  for (const std::int32_t stream : unsendable_streams_) reset(stream, http2_error::internal_error);
+  unsendable_streams_.clear();
 }
 
 bool http2_session::charge_provoked_resets(steady_time time) {

@@ -284,8 +284,8 @@ class http2_session {
   std::size_t work_of_pause_ = unlimited_work;  // above which no more fields are decoded
   std::vector<http2_event> events_;
   std::size_t next_event_ = 0;
-  std::vector<std::int32_t> ended_early_;  // responded to before the request's end
-  std::vector<std::int32_t> unsendable_;   // whose head or trailers nghttp2 has refused
+  std::vector<std::int32_t> ended_early_;         // responded to before the request's end
+  std::vector<std::int32_t> unsendable_streams_;  // whose head or trailers nghttp2 has refused
   struct pending_trailers {
     std::int32_t stream;
     const header_block* fields;

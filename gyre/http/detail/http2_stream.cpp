@@ -146,11 +146,12 @@ void http2_stream::grant_window() noexcept {
   const std::size_t step = connection_.core().options.http2.stream_window;
   if (exchange_->body().is_streamed()) return session.set_window(id_, step);
   constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-  const std::uint64_t missing = std::min(exchange_->body().missing(), unlimited - 1) + 1;
+  const std::uint64_t missing_bytes = std::min(exchange_->body().missing(), unlimited - 1) + 1;
   const std::size_t left = session.window(id_);
-  if (state_ != state::receiving || left >= std::min<std::uint64_t>(missing, min_window)) return;
-  std::size_t end =
-      held_ + static_cast<std::size_t>(std::min<std::uint64_t>(missing, std::max(held_, step)));
+  if (state_ != state::receiving || left >= std::min<std::uint64_t>(missing_bytes, min_window))
+    return;
+  std::size_t end = held_ + static_cast<std::size_t>(
+                                std::min<std::uint64_t>(missing_bytes, std::max(held_, step)));
   if (end > reserved_) {
     if (connection_.try_reserve_body(*this, end - reserved_)) {
       reserved_ = end;
@@ -249,10 +250,10 @@ void http2_stream::update_body_clock() noexcept {
 
 // Called when an extended CONNECT was accepted, before its handler reads.
 void http2_stream::take_early_input() {
-  const std::unique_ptr<early_input> early = std::move(early_);
+  const std::unique_ptr<early_input> input = std::move(early_);
   // An upgraded stream has no limit that the bytes could exceed.
-  static_cast<void>(exchange_->receive_body(early->bytes.bytes()));
-  if (early->has_ended) exchange_->end_body({});
+  static_cast<void>(exchange_->receive_body(input->bytes.bytes()));
+  if (input->has_ended) exchange_->end_body({});
 }
 
 void http2_stream::set_body_deadline() {
@@ -330,14 +331,14 @@ void http2_stream::send(exchange& sender, response& result) {
   bool has_date = false;
   bool offers_upgrade = false;
   std::optional<std::uint64_t> content_length;
-  for (const field& each : result.fields()) {
-    if (equals_ignoring_case(each.name, "content-length")) {
-      content_length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
-    } else if (!is_of_http1(each.name)) {
-      has_date = has_date || equals_ignoring_case(each.name, "date");
-      head.add_lowered(each.name, each.value);
+  for (const field& field : result.fields()) {
+    if (equals_ignoring_case(field.name, "content-length")) {
+      content_length = gyre::detail::parse_decimal<std::uint64_t>(field.value);
+    } else if (!is_of_http1(field.name)) {
+      has_date = has_date || equals_ignoring_case(field.name, "date");
+      head.add_lowered(field.name, field.value);
     } else {
-      offers_upgrade = offers_upgrade || equals_ignoring_case(each.name, "upgrade");
+      offers_upgrade = offers_upgrade || equals_ignoring_case(field.name, "upgrade");
     }
   }
   const message_writer& framing = sender.begin_body(result, content_length);
@@ -408,8 +409,8 @@ write_outcome http2_stream::write(message_writer& /*framing*/, std::span<const s
 void http2_stream::end_body(const message_writer& framing, const http::fields& trailers) {
   if (framing.is_chunked() && !trailers.empty()) {
     auto block = std::make_unique<header_block>();
-    for (const field& each : trailers) {
-      if (!is_of_http1(each.name)) block->add_lowered(each.name, each.value);
+    for (const field& trailer : trailers) {
+      if (!is_of_http1(trailer.name)) block->add_lowered(trailer.name, trailer.value);
     }
     if (!http2_session::may_send(*block)) {
       throw std::length_error("http::server: the trailers are too long for HTTP/2");
@@ -457,12 +458,12 @@ bool http2_stream::take_bytes(io::buffer& output, std::size_t size) {
   if (stall_deadline_ != steady_time::max()) taken_while_blocked_ += size;
   if (file_rest_ != 0) {
     const std::span<std::byte> room = output.prepare(size);
-    std::size_t read = 0;
-    while (read < size) {
+    std::size_t total = 0;
+    while (total < size) {
       const io::result count = io::detail::system::read_at(
-          file_.get(), room.subspan(read, size - read), file_offset_ + read);
+          file_.get(), room.subspan(total, size - total), file_offset_ + total);
       if (!count || count.count() == 0) return false;  // the file has become shorter, or fails
-      read += count.count();
+      total += count.count();
     }
     output.commit(size);
     file_offset_ += size;
@@ -494,17 +495,17 @@ steady_time http2_stream::note_blocked(steady_time time) noexcept {
   const server_options& options = connection_.core().options;
   const duration limit = options.tcp.connections.write_timeout;
   if (limit.count() == 0) return steady_time::max();
-  const steady_time latest = gyre::detail::later(time, limit);
+  const steady_time last_deadline = gyre::detail::later(time, limit);
   if (stall_deadline_ == steady_time::max()) {
-    stall_deadline_ = latest;
+    stall_deadline_ = last_deadline;
     taken_while_blocked_ = 0;
   } else if (options.http2.response_rate == 0) {
-    if (std::exchange(taken_while_blocked_, 0) != 0) stall_deadline_ = latest;
+    if (std::exchange(taken_while_blocked_, 0) != 0) stall_deadline_ = last_deadline;
   } else {
     const std::uint64_t rate = options.http2.response_rate;
-    const std::chrono::duration<std::uint64_t> earned(taken_while_blocked_ / rate);
+    const std::chrono::duration<std::uint64_t> credit(taken_while_blocked_ / rate);
     taken_while_blocked_ %= rate;
-    stall_deadline_ = std::min(latest, gyre::detail::later(stall_deadline_, earned));
+    stall_deadline_ = std::min(last_deadline, gyre::detail::later(stall_deadline_, credit));
   }
   return stall_deadline_;
 }

@@ -43,9 +43,9 @@ errc incoming_response::take_head(header_block head, bool is_end) {
 
 std::optional<std::chrono::seconds> incoming_response::idle_time_of_server() const noexcept {
   std::optional<std::chrono::seconds> shortest_idle_time;
-  for (const field& each : head_.fields) {
-    if (!equals_lower(each.name, "keep-alive")) continue;
-    for (std::string_view list = each.value; !list.empty();) {
+  for (const field& field : head_.fields) {
+    if (!equals_lower(field.name, "keep-alive")) continue;
+    for (std::string_view list = field.value; !list.empty();) {
       std::string_view value = take_until(list, ',');
       const std::string_view name = trim(take_until(value, '='));
       const auto seconds = gyre::detail::parse_decimal<std::uint32_t>(trim(value));
@@ -63,8 +63,9 @@ std::optional<std::uint64_t> incoming_response::content_length() const noexcept 
 }
 
 void incoming_response::hide_content_coding() {
-  std::erase_if(head_.fields, [](const field& each) {
-    return equals_lower(each.name, "content-encoding") || equals_lower(each.name, "content-length");
+  std::erase_if(head_.fields, [](const field& field) {
+    return equals_lower(field.name, "content-encoding") ||
+           equals_lower(field.name, "content-length");
   });
 }
 

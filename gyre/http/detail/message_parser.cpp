@@ -212,9 +212,9 @@ errc read_length(std::string_view text, std::uint64_t& length) noexcept {
   if (text.empty()) return errc::bad_length;
   constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1U;
   std::uint64_t number = 0;
-  for (const char each : text) {
-    if (!is_digit(each)) return errc::bad_length;
-    const auto digit = static_cast<unsigned>(each - '0');
+  for (const char character : text) {
+    if (!is_digit(character)) return errc::bad_length;
+    const auto digit = static_cast<unsigned>(character - '0');
     if (number > (highest - digit) / 10) return errc::bad_length;
     number = number * 10 + digit;
   }
@@ -406,8 +406,9 @@ errc parse_response_head(std::span<char> bytes, const head_limits& limits,
 }
 
 bool may_be_trailer(std::string_view name) noexcept {
-  return std::ranges::none_of(never_in_trailers,
-                              [&](std::string_view each) { return equals_lower(name, each); });
+  return std::ranges::none_of(never_in_trailers, [&](std::string_view known_name) {
+    return equals_lower(name, known_name);
+  });
 }
 
 errc parse_trailers(std::string_view section, const head_limits& limits,

@@ -13,7 +13,7 @@ errc message_reader::skip_interim(unsigned status, std::size_t max_count) noexce
 
 void message_reader::begin_upgraded() noexcept {
   kind_ = body_kind::until_close;
-  remaining_ = unlimited;
+  remaining_bytes_ = unlimited;
   state_ = reading::body;
 }
 
@@ -25,16 +25,16 @@ bool message_reader::take_continue() noexcept {
 
 std::expected<std::span<const std::byte>, errc> message_reader::next_of_chunks(
     io::input& input, const head_limits& limits) {
-  const auto decoded = decoder_.next(input, limits, trailers_);
-  if (!decoded) return std::unexpected(decoded.error());
-  if (decoded->data.size() > remaining_) return std::unexpected(errc::body_too_large);
-  if (decoded->is_last) {
+  const auto chunk_piece = decoder_.next(input, limits, trailers_);
+  if (!chunk_piece) return std::unexpected(chunk_piece.error());
+  if (chunk_piece->data.size() > remaining_bytes_) return std::unexpected(errc::body_too_large);
+  if (chunk_piece->is_last) {
     if (!trailers_.empty()) keep_trailers();
     state_ = reading::ended;
   }
-  received_ += decoded->data.size();
-  remaining_ -= decoded->data.size();
-  return decoded->data;
+  received_bytes_ += chunk_piece->data.size();
+  remaining_bytes_ -= chunk_piece->data.size();
+  return chunk_piece->data;
 }
 
 void message_reader::end(const header_block& trailers) {
@@ -58,14 +58,14 @@ errc message_reader::end_input() noexcept {
 // Copies the text of the trailers, which the decoder returns as views into the input's memory.
 void message_reader::keep_trailers() {
   std::size_t size = 0;
-  for (const field& each : trailers_) size += each.name.size() + each.value.size();
+  for (const field& field : trailers_) size += field.name.size() + field.value.size();
   trailer_text_.reserve(size);
   const auto keep = [this](std::string_view text) {
     const std::size_t begin = trailer_text_.size();
     trailer_text_ += text;
     return std::string_view(trailer_text_).substr(begin);
   };
-  for (field& each : trailers_) each = {.name = keep(each.name), .value = keep(each.value)};
+  for (field& field : trailers_) field = {.name = keep(field.name), .value = keep(field.value)};
 }
 
 }  // namespace gyre::http::detail

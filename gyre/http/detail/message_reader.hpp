@@ -78,14 +78,14 @@ class message_reader {
   /// Counts bytes of a body that HTTP/2 delimits; end() follows the last of them. Errors:
   /// body_too_large for a body that exceeds the limit of begin().
   [[nodiscard]] errc add(std::size_t count) noexcept {
-    if (count > remaining_) return errc::body_too_large;
+    if (count > remaining_bytes_) return errc::body_too_large;
     state_ = reading::body;  // the peer has not waited for "100 Continue"
-    received_ += count;
-    remaining_ -= count;
+    received_bytes_ += count;
+    remaining_bytes_ -= count;
     return no_error;
   }
   /// Returns the number of bytes that may still come of a body that HTTP/2 delimits.
-  std::uint64_t missing() const noexcept { return remaining_; }
+  std::uint64_t missing() const noexcept { return remaining_bytes_; }
   /// Called when a body that HTTP/2 delimits has ended. Drops the fields that a trailer section
   /// must not have, as parse_trailers() does.
   void end(const header_block& trailers);
@@ -98,9 +98,11 @@ class message_reader {
   }
 
   errc error() const noexcept { return error_; }
-  std::uint64_t received() const noexcept { return received_; }
+  std::uint64_t received() const noexcept { return received_bytes_; }
   /// Returns the number of body bytes still to come; 0 if the length of the body is not known.
-  std::uint64_t remaining() const noexcept { return kind_ == body_kind::length ? remaining_ : 0; }
+  std::uint64_t remaining() const noexcept {
+    return kind_ == body_kind::length ? remaining_bytes_ : 0;
+  }
   field_list trailers() const noexcept { return field_list(trailers_); }
   /// Prepares for the next message. Keeps allocated memory.
   void reset() noexcept;
@@ -113,8 +115,8 @@ class message_reader {
   chunked_decoder decoder_;
   std::vector<field> trailers_;
   std::string trailer_text_;
-  std::uint64_t remaining_ = 0;  // bytes that may still come
-  std::uint64_t received_ = 0;
+  std::uint64_t remaining_bytes_ = 0;  // bytes that may still come
+  std::uint64_t received_bytes_ = 0;
   std::uint32_t interim_count_ = 0;
   body_kind kind_ = body_kind::none;
   reading state_ = reading::head;
@@ -126,13 +128,13 @@ inline errc message_reader::begin(const message_framing& framing, std::uint64_t 
   kind_ = framing.body;
   const bool is_empty =
       kind_ == body_kind::none || (kind_ == body_kind::length && framing.length == 0);
-  remaining_ = kind_ == body_kind::length ? framing.length : max_body;
+  remaining_bytes_ = kind_ == body_kind::length ? framing.length : max_body;
   if (is_empty) {
     state_ = reading::ended;
     return no_error;
   }
   state_ = awaits_continue ? reading::awaiting_continue : reading::body;
-  return remaining_ > max_body ? errc::body_too_large : no_error;
+  return remaining_bytes_ > max_body ? errc::body_too_large : no_error;
 }
 
 inline std::expected<std::span<const std::byte>, errc> message_reader::next(
@@ -141,11 +143,11 @@ inline std::expected<std::span<const std::byte>, errc> message_reader::next(
   if (!expects_body() || input.empty()) return piece;
   state_ = reading::body;  // the peer has not waited for "100 Continue"
   if (kind_ == body_kind::chunked) return next_of_chunks(input, limits);
-  const std::uint64_t available = std::min(input.size(), max_piece);
-  piece = input.take(static_cast<std::size_t>(std::min(remaining_, available)));
-  received_ += piece.size();
-  remaining_ -= piece.size();
-  if (kind_ == body_kind::length && remaining_ == 0) state_ = reading::ended;
+  const std::uint64_t available_bytes = std::min(input.size(), max_piece);
+  piece = input.take(static_cast<std::size_t>(std::min(remaining_bytes_, available_bytes)));
+  received_bytes_ += piece.size();
+  remaining_bytes_ -= piece.size();
+  if (kind_ == body_kind::length && remaining_bytes_ == 0) state_ = reading::ended;
   return piece;
 }
 
@@ -153,7 +155,7 @@ inline void message_reader::reset() noexcept {
   decoder_ = {};
   trailers_.clear();
   trailer_text_.clear();
-  received_ = 0;
+  received_bytes_ = 0;
   interim_count_ = 0;
   kind_ = body_kind::none;
   state_ = reading::head;

@@ -74,8 +74,8 @@ class message_writer {
   /// Counts bytes of the body that are written. Errors: body_mismatch for more bytes than were
   /// announced, which are not counted.
   [[nodiscard]] errc add(std::uint64_t count) noexcept {
-    if (kind_ == body_kind::length && count > length_ - written_) return errc::body_mismatch;
-    written_ += count;
+    if (kind_ == body_kind::length && count > length_ - written_bytes_) return errc::body_mismatch;
+    written_bytes_ += count;
     return no_error;
   }
   /// Returns the line before a chunk of `size` bytes, valid until the next call. The caller writes
@@ -83,7 +83,7 @@ class message_writer {
   std::string_view format_chunk_header(std::size_t size) noexcept;
   /// Called when the whole message was written. Counts all announced bytes as written.
   void complete() noexcept {
-    if (kind_ == body_kind::length) written_ = length_;
+    if (kind_ == body_kind::length) written_bytes_ = length_;
     state_ = writing::ended;
   }
   /// Appends the bytes that follow the last chunk, if the body is chunked.
@@ -97,19 +97,19 @@ class message_writer {
 
   /// Prepares for the next message.
   void reset() noexcept {
-    written_ = 0;
+    written_bytes_ = 0;
     state_ = writing::head;
   }
 
-  std::uint64_t written() const noexcept { return written_; }
+  std::uint64_t written() const noexcept { return written_bytes_; }
   /// Returns the number of announced bytes that were not written.
   std::uint64_t missing() const noexcept {
-    return kind_ == body_kind::length ? length_ - written_ : 0;
+    return kind_ == body_kind::length ? length_ - written_bytes_ : 0;
   }
 
  private:
   std::uint64_t length_ = 0;  // bytes of a body of kind `length`
-  std::uint64_t written_ = 0;
+  std::uint64_t written_bytes_ = 0;
   body_kind kind_ = body_kind::none;
   writing state_ = writing::head;
   std::array<char, 18> chunk_line_;  // NOLINT(*-member-init): written before it is read

@@ -28,7 +28,7 @@ bool is_label(std::string_view text) noexcept {
 // Throws unless `origin` is one that a browser sends: scheme, host and a port that is not the
 // default, without anything after it.
 void check_origin(std::string_view origin, const char* owner) {
-  if (std::ranges::any_of(origin, [](char each) { return lower(each) != each; })) {
+  if (std::ranges::any_of(origin, [](char character) { return lower(character) != character; })) {
     refuse_origin(owner, origin, "must be in lower case, as browsers send it");
   }
   const std::size_t scheme = origin.find("://");
@@ -68,16 +68,16 @@ bool matches_pattern(std::string_view pattern, std::size_t position,
 }  // namespace
 
 void check_origins(std::span<const std::string> origins, const char* owner) {
-  for (const std::string& each : origins) {
-    if (each == "*") {
-      if (origins.size() != 1) refuse_origin(owner, each, "must stand alone");
+  for (const std::string& origin : origins) {
+    if (origin == "*") {
+      if (origins.size() != 1) refuse_origin(owner, origin, "must stand alone");
       continue;
     }
-    const std::size_t star = each.find(any_label);
+    const std::size_t star = origin.find(any_label);
     if (star == std::string::npos) {
-      check_origin(each, owner);
+      check_origin(origin, owner);
     } else {
-      check_origin(each.substr(0, star + 3) + each.substr(star + any_label.size()), owner);
+      check_origin(origin.substr(0, star + 3) + origin.substr(star + any_label.size()), owner);
     }
   }
 }
@@ -88,10 +88,10 @@ bool allows_any_origin(std::span<const std::string> origins) noexcept {
 
 bool contains_origin(std::span<const std::string> origins, std::string_view origin) noexcept {
   return allows_any_origin(origins) ||
-         std::ranges::any_of(origins, [origin](std::string_view each) {
-           const std::size_t star = each.find(any_label);
-           return star == std::string_view::npos ? each == origin
-                                                 : matches_pattern(each, star + 3, origin);
+         std::ranges::any_of(origins, [origin](std::string_view candidate) {
+           const std::size_t star = candidate.find(any_label);
+           return star == std::string_view::npos ? candidate == origin
+                                                 : matches_pattern(candidate, star + 3, origin);
          });
 }
 

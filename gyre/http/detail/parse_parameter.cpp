@@ -24,10 +24,10 @@ std::vector<std::string> query_values(std::string_view query, std::string_view n
 
 std::optional<std::string> query_value(std::string_view query, std::string_view name) {
   std::optional<std::string> value;
-  for (const query_pair& each : parse_query(query)) {
-    if (!decodes_to(each.name, name, plus_sign::is_blank)) continue;
+  for (const query_pair& pair : parse_query(query)) {
+    if (!decodes_to(pair.name, name, plus_sign::is_blank)) continue;
     if (value) throw parameter_error(name, "given once");
-    value = each.decoded_value();
+    value = pair.decoded_value();
   }
   return value;
 }

@@ -54,8 +54,8 @@ struct query_reader<std::vector<T>> {
   static constexpr bool is_possible = readable_parameter<T>;
   static std::vector<T> read(std::string_view query, std::string_view name) {
     std::vector<T> values;
-    for (const std::string& each : query_values(query, name)) {
-      values.push_back(parse_parameter<T>(name, each));
+    for (const std::string& text : query_values(query, name)) {
+      values.push_back(parse_parameter<T>(name, text));
     }
     return values;
   }

@@ -21,23 +21,23 @@ class pending_wait {
     explicit scope(pending_wait& wait) noexcept : wait_(wait) {}
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
-    ~scope() { wait_.done_.reset(); }
+    ~scope() { wait_.completion_.reset(); }
 
    private:
     pending_wait& wait_;
   };
 
-  bool has_begun() const noexcept { return done_.has_value(); }
+  bool has_begun() const noexcept { return completion_.has_value(); }
   /// Called when a coroutine begins to await from_callback().
-  void begin(completion<void> done) noexcept { done_.emplace(std::move(done)); }
+  void begin(completion<void> callback) noexcept { completion_.emplace(std::move(callback)); }
   void wake() noexcept {
-    if (!done_) return;
-    const completion<void> done = *std::exchange(done_, std::nullopt);
-    done.set_value();
+    if (!completion_) return;
+    const completion<void> callback = *std::exchange(completion_, std::nullopt);
+    callback.set_value();
   }
 
  private:
-  std::optional<completion<void>> done_;
+  std::optional<completion<void>> completion_;
 };
 
 }  // namespace gyre::http::detail

@@ -28,14 +28,14 @@ std::string redirect_reference(std::string_view location, std::string_view fragm
   std::string text(location.substr(0, begin));
   bool in_fragment = false;
   for (std::size_t index = begin; index != location.size(); ++index) {
-    const char each = location[index];
-    const bool begins_fragment = each == '#' && !in_fragment;
-    const bool is_escape = each == '%' && location.size() - index > 2 &&
+    const char character = location[index];
+    const bool begins_fragment = character == '#' && !in_fragment;
+    const bool is_escape = character == '%' && location.size() - index > 2 &&
                            is(is_hex, location[index + 1]) && is(is_hex, location[index + 2]);
-    if (begins_fragment || is_escape || is(in_query, each)) {
-      text += each;
+    if (begins_fragment || is_escape || is(in_query, character)) {
+      text += character;
     } else {
-      const auto byte = static_cast<unsigned char>(each);
+      const auto byte = static_cast<unsigned char>(character);
       text.append({'%', digits[byte >> 4U], digits[byte & 15U]});
     }
     in_fragment = in_fragment || begins_fragment;

@@ -49,8 +49,8 @@ class request_clock {
       if (end == steady_time::max()) co_return co_await std::move(work);
       const steady_time time = loop_->now();
       if (end <= time) fail(errc::timed_out, phase);
-      auto limited = with_timeout(std::move(work), end - time);
-      co_return co_await std::move(limited);
+      auto limited_work = with_timeout(std::move(work), end - time);
+      co_return co_await std::move(limited_work);
     } catch (...) {
       error = gyre::detail::caught_error();
     }

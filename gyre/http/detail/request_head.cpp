@@ -20,8 +20,8 @@ constexpr std::array<std::string_view, 10> own_fields{
     "upgrade",    "transfer-encoding", "proxy-connection"};
 
 bool is_own(std::string_view name) noexcept {
-  return std::ranges::any_of(own_fields,
-                             [&](std::string_view each) { return equals_lower(name, each); });
+  return std::ranges::any_of(
+      own_fields, [&](std::string_view known_name) { return equals_lower(name, known_name); });
 }
 
 std::string authority_of(const client_request& request) {

@@ -36,9 +36,9 @@ std::optional<std::string_view> without_port(std::string_view text) noexcept {
 std::optional<net::ip_address> read_address(std::string_view text) noexcept {
   const auto address = without_port(text);
   if (!address || address->contains('%')) return std::nullopt;
-  const auto parsed = net::ip_address::parse(*address);
-  if (!parsed) return std::nullopt;
-  return parsed->unmapped();
+  const auto result = net::ip_address::parse(*address);
+  if (!result) return std::nullopt;
+  return result->unmapped();
 }
 
 std::string_view read_scheme(std::string_view text) noexcept {
@@ -52,8 +52,8 @@ std::string_view read_host(std::string_view text) noexcept {
 }
 
 bool is_trusted(const forwarding_options& options, const net::ip_address& address) noexcept {
-  return std::ranges::any_of(options.trusted,
-                             [&](const net::ip_network& each) { return each.contains(address); });
+  return std::ranges::any_of(
+      options.trusted, [&](const net::ip_network& network) { return network.contains(address); });
 }
 
 // Finds the client in a list that is added from its beginning to its end: the last element that is
@@ -67,9 +67,9 @@ class origin_search {
            std::string_view host) noexcept {
     const bool is_proxy = address && is_trusted(options_, *address);
     // The element after one without an address is the proxy that has sent it.
-    if (std::exchange(needs_address_, false) && is_proxy) found_->address = address;
-    if (is_proxy && found_) return;
-    request_origin& client = found_.emplace();
+    if (std::exchange(needs_address_, false) && is_proxy) result_->address = address;
+    if (is_proxy && result_) return;
+    request_origin& client = result_.emplace();
     if (address) client.address.emplace(*address);
     client.scheme = scheme;
     client.host = host;
@@ -81,13 +81,13 @@ class origin_search {
   /// Returns the client, or nothing for an empty list. The address is `peer` if the last element
   /// names none.
   std::optional<request_origin> finish(const std::optional<net::ip_address>& peer) noexcept {
-    if (needs_address_) found_->address = peer;
-    return found_;
+    if (needs_address_) result_->address = peer;
+    return result_;
   }
 
  private:
   const forwarding_options& options_;
-  std::optional<request_origin> found_;
+  std::optional<request_origin> result_;
   bool needs_address_ = false;
 };
 
@@ -132,14 +132,14 @@ bool take_pair(std::string_view& text, forwarded_element& element) noexcept {
   text.remove_prefix(1);
   const auto value = take_value(text);
   if (!value) return false;
-  std::optional<std::string_view>* known = nullptr;
-  if (equals_lower(name, "for")) known = &element.client;
-  if (equals_lower(name, "proto")) known = &element.scheme;
-  if (equals_lower(name, "host")) known = &element.host;
-  if (equals_lower(name, "by")) known = &element.proxy;
-  if (known == nullptr) return true;
-  if (known->has_value()) return false;
-  *known = value;
+  std::optional<std::string_view>* parameter = nullptr;
+  if (equals_lower(name, "for")) parameter = &element.client;
+  if (equals_lower(name, "proto")) parameter = &element.scheme;
+  if (equals_lower(name, "host")) parameter = &element.host;
+  if (equals_lower(name, "by")) parameter = &element.proxy;
+  if (parameter == nullptr) return true;
+  if (parameter->has_value()) return false;
+  *parameter = value;
   return true;
 }
 
@@ -172,8 +172,8 @@ std::optional<request_origin> search_forwarded(const forwarding_options& options
                                                const std::optional<net::ip_address>& peer,
                                                field_list fields) noexcept {
   origin_search search(options);
-  for (const field& each : fields) {
-    if (equals_lower(each.name, "forwarded") && !add_line(each.value, search)) {
+  for (const field& field : fields) {
+    if (equals_lower(field.name, "forwarded") && !add_line(field.value, search)) {
       search.add_unreadable();
     }
   }
@@ -185,8 +185,8 @@ std::optional<request_origin> search_forwarded(const forwarding_options& options
 // Returns the last element of the list in the last field called `name`.
 std::string_view last_of(field_list fields, std::string_view name) noexcept {
   std::string_view value;
-  for (const field& each : fields) {
-    if (equals_lower(each.name, name)) value = each.value;
+  for (const field& field : fields) {
+    if (equals_lower(field.name, name)) value = field.value;
   }
   const std::size_t comma = value.rfind(',');
   return trim(comma == std::string_view::npos ? value : value.substr(comma + 1));
@@ -196,9 +196,9 @@ std::optional<request_origin> search_x_forwarded(const forwarding_options& optio
                                                  const std::optional<net::ip_address>& peer,
                                                  field_list fields) noexcept {
   origin_search search(options);
-  for (const field& each : fields) {
-    if (!equals_lower(each.name, "x-forwarded-for")) continue;
-    std::string_view list = each.value;
+  for (const field& field : fields) {
+    if (!equals_lower(field.name, "x-forwarded-for")) continue;
+    std::string_view list = field.value;
     while (!list.empty()) {
       const std::string_view element = trim(take_until(list, ','));
       if (!element.empty()) search.add(read_address(element), {}, {});

@@ -113,9 +113,9 @@ std::expected<unique_fd, int> root_directory::open_by_segments(std::string_view 
     name = path.empty() ? std::string_view(".") : take_until(path, '/');
     const int directory = fd ? fd.get() : root_.get();
     const int flags = (path.empty() ? open_flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW;
-    auto next = system::open_at(directory, name.c_str(), flags);
-    if (!next) return next;
-    fd = *std::move(next);
+    auto child = system::open_at(directory, name.c_str(), flags);
+    if (!child) return child;
+    fd = *std::move(child);
   } while (!path.empty());
   return fd;
 }

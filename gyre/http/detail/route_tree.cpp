@@ -73,10 +73,10 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
     path = parts.rest;
     if (segments.size() == max_segments) refuse(pattern, "has more than 64 segments");
     if (text.find_first_of("{}") == text.npos) {
-      const auto decoded = percent_decode(text);
-      if (!decoded) refuse(pattern, "has a '%' without two hexadecimal digits");
+      const auto literal_text = percent_decode(text);
+      if (!literal_text) refuse(pattern, "has a '%' without two hexadecimal digits");
       if (is_dots(text)) refuse(pattern, "has a segment of dots, which no request matches");
-      segments.push_back({segment_kind::literal, *decoded});
+      segments.push_back({segment_kind::literal, *literal_text});
       continue;
     }
     if (text.size() < 2 || text.front() != '{' || text.back() != '}') {
@@ -107,9 +107,10 @@ const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
         parent.literals, [&](const auto& literal) { return decodes_to(segment, literal.first); });
     return match == parent.literals.end() ? nullptr : &*match;
   }
-  constexpr std::size_t few = 8;  // a linear search is enough: most literals differ in size
+  // Up to this number a linear search is enough, because most literals differ in size.
+  constexpr std::size_t max_linear_literals = 8;
   const auto text_of = [](const auto& literal) { return std::string_view(literal.first); };
-  if (parent.literals.size() <= few) {
+  if (parent.literals.size() <= max_linear_literals) {
     const auto match = std::ranges::find(parent.literals, segment, text_of);
     return match == parent.literals.end() ? nullptr : &*match;
   }
@@ -119,31 +120,31 @@ const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
 
 void route_tree::check(method_set methods, std::string_view pattern,
                        std::span<const segment> segments) const {
-  const auto check_name = [&](const std::string& name, const std::string& earlier) {
-    if (earlier.empty() || earlier == name) return;
+  const auto check_name = [&](const std::string& name, const std::string& other_name) {
+    if (other_name.empty() || other_name == name) return;
     refuse(pattern,
-           "names a parameter '" + name + "' that an earlier pattern names '" + earlier + '\'');
+           "names a parameter '" + name + "' that an earlier pattern names '" + other_name + '\'');
   };
   const node* parent = nodes_.data();
   std::uint32_t table = none;
-  for (const segment& each : segments) {
-    std::uint32_t next = none;
-    if (each.kind == segment_kind::rest) {
-      check_name(each.text, parent->rest);
+  for (const segment& segment : segments) {
+    std::uint32_t child = none;
+    if (segment.kind == segment_kind::rest) {
+      check_name(segment.text, parent->rest);
       table = parent->rest_table;
       break;
     }
-    if (each.kind == segment_kind::parameter) {
-      check_name(each.text, parent->parameter);
-      next = parent->parameter_node;
+    if (segment.kind == segment_kind::parameter) {
+      check_name(segment.text, parent->parameter);
+      child = parent->parameter_node;
     } else {
-      const auto match = std::ranges::find(parent->literals, each.text, [](const auto& literal) {
+      const auto match = std::ranges::find(parent->literals, segment.text, [](const auto& literal) {
         return std::string_view(literal.first);
       });
-      if (match != parent->literals.end()) next = match->second;
+      if (match != parent->literals.end()) child = match->second;
     }
-    if (next == none) return;
-    parent = &nodes_[next];
+    if (child == none) return;
+    parent = &nodes_[child];
     table = parent->own_table;
   }
   if (table == none) return;
@@ -152,9 +153,9 @@ void route_tree::check(method_set methods, std::string_view pattern,
     return;
   }
   for (std::size_t i = 0; i != method_count; ++i) {
-    const auto each = static_cast<method>(i);
-    if (!methods.contains(each) || !tables_[table].methods.contains(each)) continue;
-    const std::string_view name = to_text(each);
+    const auto verb = static_cast<method>(i);
+    if (!methods.contains(verb) || !tables_[table].methods.contains(verb)) continue;
+    const std::string_view name = to_text(verb);
     refuse(pattern, "is there already for " + std::string(name.empty() ? "other methods" : name));
   }
 }
@@ -175,15 +176,15 @@ void route_tree::insert(method_set methods, std::span<const segment> segments,
                         std::uint32_t handler) {
   std::uint32_t parent = 0;
   bool ends_in_rest = false;
-  for (const segment& each : segments) {
-    if (each.kind == segment_kind::rest) {
-      nodes_[parent].rest = each.text;
+  for (const segment& segment : segments) {
+    if (segment.kind == segment_kind::rest) {
+      nodes_[parent].rest = segment.text;
       ends_in_rest = true;
-    } else if (each.kind == segment_kind::literal) {
-      parent = literal_node(parent, each.text);
+    } else if (segment.kind == segment_kind::literal) {
+      parent = literal_node(parent, segment.text);
     } else {
       if (nodes_[parent].parameter_node == none) {
-        nodes_[parent].parameter = each.text;
+        nodes_[parent].parameter = segment.text;
         nodes_[parent].parameter_node = static_cast<std::uint32_t>(nodes_.size());
         nodes_.emplace_back();
       }

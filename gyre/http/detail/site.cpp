@@ -64,11 +64,11 @@ found_file site::open_coded(const std::string& path, found_file plain,
     const auto coding =
         negotiate_coding(accept_encoding, std::span<const content_coding>(offered.data(), count));
     if (!coding || *coding == content_coding::identity) break;
-    found_file coded = open(path + std::string(extension_of(*coding)), scope);
-    if (coded.error == EAGAIN) return coded;
-    if (coded.which == found_file::kind::file && coded.modified >= plain.modified) {
-      coded.coding = *coding;
-      return coded;
+    found_file coded_file = open(path + std::string(extension_of(*coding)), scope);
+    if (coded_file.error == EAGAIN) return coded_file;
+    if (coded_file.which == found_file::kind::file && coded_file.modified >= plain.modified) {
+      coded_file.coding = *coding;
+      return coded_file;
     }
     const auto end = offered.begin() + static_cast<std::ptrdiff_t>(count);
     count = static_cast<std::size_t>(std::remove(offered.begin(), end, *coding) - offered.begin());

@@ -15,22 +15,22 @@ class stream_history {
   void begin(std::uint32_t stream) noexcept {
     if (stream <= highest_) return;
     const std::uint32_t distance = (stream - highest_ + 1) / 2;
-    begun_ = distance < 64 ? begun_ << distance : 0;
-    finished_ = distance < 64 ? finished_ << distance : 0;
+    begun_streams_ = distance < 64 ? begun_streams_ << distance : 0;
+    finished_streams_ = distance < 64 ? finished_streams_ << distance : 0;
     highest_ = stream;
-    begun_ |= 1;
+    begun_streams_ |= 1;
   }
   /// Called when the client has ended or reset a stream.
-  void finish(std::uint32_t stream) noexcept { finished_ |= bit_of(stream); }
+  void finish(std::uint32_t stream) noexcept { finished_streams_ |= bit_of(stream); }
 
   /// Whether the client has skipped the stream, which it must not begin any more.
   bool was_skipped(std::uint32_t stream) const noexcept {
     const std::uint64_t bit = bit_of(stream);
-    return bit != 0 && (begun_ & bit) == 0;
+    return bit != 0 && (begun_streams_ & bit) == 0;
   }
   /// Whether the client must not send more on the stream.
   bool is_finished(std::uint32_t stream) const noexcept {
-    return (finished_ & bit_of(stream)) != 0;
+    return (finished_streams_ & bit_of(stream)) != 0;
   }
 
  private:
@@ -41,8 +41,8 @@ class stream_history {
     return distance < 64 ? std::uint64_t{1} << distance : 0;
   }
 
-  std::uint64_t begun_ = 0;
-  std::uint64_t finished_ = 0;
+  std::uint64_t begun_streams_ = 0;
+  std::uint64_t finished_streams_ = 0;
   std::uint32_t highest_ = 0;
 };
 

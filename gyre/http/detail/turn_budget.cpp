@@ -23,7 +23,7 @@ void turn_budget::await_share(sharing_client& client) noexcept {
 
 void turn_budget::stop(exchange& target) noexcept {
   if (target.is_linked()) return;
-  if (stops_ == max_stops && await_next_turn()) return waiting_.push_back(target);
+  if (stops_ == max_stops && await_next_turn()) return waiting_exchanges_.push_back(target);
   if (await_next_turn()) ++stops_;
   target.stop_handler();
 }
@@ -34,7 +34,7 @@ bool turn_budget::await_next_turn() noexcept {
   try {
     // A task would not do: a batch of tasks also runs those that its tasks post.
     loop_.post_after(duration::zero(), [this, owner = core_.weak_from_this()] {
-      if (const auto locked = owner.lock()) begin_turn();
+      if (const auto owner_share = owner.lock()) begin_turn();
     });
     awaits_turn_ = true;
   } catch (...) {
@@ -45,14 +45,15 @@ bool turn_budget::await_next_turn() noexcept {
 
 void turn_budget::stop_waiting() noexcept {
   work_ = stops_ = 0;
-  while (exchange* const next = waiting_.pop_front()) next->stop_handler();
-  while (sharing_client* const next = clients_.pop_front()) next->begin_share();
+  while (exchange* const front = waiting_exchanges_.pop_front()) front->stop_handler();
+  while (sharing_client* const front = clients_.pop_front()) front->begin_share();
 }
 
 void turn_budget::begin_turn() noexcept {
   awaits_turn_ = false;
   work_ = stops_ = 0;
-  for (; stops_ < max_stops && !waiting_.empty(); ++stops_) waiting_.pop_front()->stop_handler();
+  for (; stops_ < max_stops && !waiting_exchanges_.empty(); ++stops_)
+    waiting_exchanges_.pop_front()->stop_handler();
   for (; work_ < max_work && !clients_.empty(); work_ += share) {
     clients_.pop_front()->begin_share();
   }

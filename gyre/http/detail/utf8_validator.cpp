@@ -53,7 +53,7 @@ bool utf8_validator::begin_character(std::uint8_t lead) noexcept {
   highest_ = 0xbf;
   if (lead < 0x80) return true;
   if (lead < 0xc2 || lead > 0xf4) return false;
-  missing_ = lead < 0xe0 ? 1 : (lead < 0xf0 ? 2 : 3);
+  missing_bytes_ = lead < 0xe0 ? 1 : (lead < 0xf0 ? 2 : 3);
   if (lead == 0xe0) lowest_ = 0xa0;
   if (lead == 0xed) highest_ = 0x9f;
   if (lead == 0xf0) lowest_ = 0x90;
@@ -65,11 +65,11 @@ bool utf8_validator::feed(std::span<const std::byte> bytes) noexcept {
   const auto* position = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const auto* const end = position + bytes.size();
   while (position != end) {
-    if (missing_ != 0) {
+    if (missing_bytes_ != 0) {
       if (*position < lowest_ || *position > highest_) return false;
       lowest_ = 0x80;
       highest_ = 0xbf;
-      --missing_;
+      --missing_bytes_;
       ++position;
       continue;
     }

@@ -18,14 +18,14 @@ class utf8_validator {
   /// begins with them. The validator must not be used afterwards.
   [[nodiscard]] bool feed(std::span<const std::byte> bytes) noexcept;
   /// Whether the bytes end with a whole character.
-  [[nodiscard]] bool is_complete() const noexcept { return missing_ == 0; }
-  void reset() noexcept { missing_ = 0; }
+  [[nodiscard]] bool is_complete() const noexcept { return missing_bytes_ == 0; }
+  void reset() noexcept { missing_bytes_ = 0; }
 
  private:
   bool begin_character(std::uint8_t lead) noexcept;
 
-  std::uint8_t missing_ = 0;  // bytes that the current character lacks
-  std::uint8_t lowest_ = 0;   // the range of its next byte
+  std::uint8_t missing_bytes_ = 0;  // bytes that the current character lacks
+  std::uint8_t lowest_ = 0;         // the range of its next byte
   std::uint8_t highest_ = 0;
 };
 

@@ -47,8 +47,8 @@ bool accept(request& request, std::optional<User>&& user) {
 template <class Function, class... Credentials>
 task<bool> verify(Function& function, request& request, Credentials... credentials) {
   if constexpr (is_task<std::invoke_result_t<Function&, Credentials...>>) {
-    auto verifying = function(credentials...);
-    auto verdict = co_await std::move(verifying);
+    auto verify_task = function(credentials...);
+    auto verdict = co_await std::move(verify_task);
     co_return accept(request, std::move(verdict));
   } else {
     co_return accept(request, function(credentials...));

@@ -20,12 +20,11 @@ class zstd_encoder final : public encoder {
                         compressor::operation action) override {
     ZSTD_inBuffer source{input.data(), input.size(), 0};
     ZSTD_outBuffer target{output.data(), output.size(), 0};
-    const std::size_t remaining =
-        ZSTD_compressStream2(state_, &target, &source, directive_of(action));
-    if (ZSTD_isError(remaining) != 0) throw std::bad_alloc();
+    const std::size_t hint = ZSTD_compressStream2(state_, &target, &source, directive_of(action));
+    if (ZSTD_isError(hint) != 0) throw std::bad_alloc();
     const bool takes_all = source.pos == source.size;
     const bool is_done =
-        action == compressor::operation::process ? takes_all : takes_all && remaining == 0;
+        action == compressor::operation::process ? takes_all : takes_all && hint == 0;
     return {.consumed = source.pos, .produced = target.pos, .is_done = is_done};
   }
 
@@ -57,9 +56,9 @@ class zstd_decoder final : public decoder {
     if (is_complete_ && input.empty()) return compression_step{.is_done = true};
     ZSTD_inBuffer source{input.data(), input.size(), 0};
     ZSTD_outBuffer target{output.data(), output.size(), 0};
-    const std::size_t remaining = ZSTD_decompressStream(state_, &target, &source);
-    if (ZSTD_isError(remaining) != 0) return std::nullopt;
-    is_complete_ = remaining == 0;
+    const std::size_t hint = ZSTD_decompressStream(state_, &target, &source);
+    if (ZSTD_isError(hint) != 0) return std::nullopt;
+    is_complete_ = hint == 0;
     return compression_step{
         .consumed = source.pos, .produced = target.pos, .is_done = is_complete_};
   }

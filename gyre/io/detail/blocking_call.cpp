@@ -89,7 +89,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     ticket& self = static_cast<wake_up&>(resumption).owner;
     blocking_call* const call = self.call_;
     self.release();
-    if (call != nullptr) gyre::detail::resume(call->waiting_);
+    if (call != nullptr) gyre::detail::resume(call->coroutine_);
   }
 
   blocking_call* call_;
@@ -109,15 +109,15 @@ bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context&
   const bool may_stop = is_stoppable_ && context.stop.stop_possible();
   if (may_stop && context.stop.stop_requested()) return false;
   executor& pool = pool_ != nullptr ? *pool_ : default_pool();
-  waiting_ = coroutine;
-  ticket& posted = *(ticket_ = new ticket(*this));
+  coroutine_ = coroutine;
+  ticket& new_ticket = *(ticket_ = new ticket(*this));
   if (may_stop) stop_callback_.emplace(context.stop, on_stop{this});
-  if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
-    posted.release();  // on behalf of the pool, which did not get the ticket
+  if (!new_ticket.change(ticket::state::beginning, ticket::state::waiting)) {
+    new_ticket.release();  // on behalf of the pool, which did not get the ticket
     return false;
   }
   // From now on a stop resumes the coroutine, which may destroy this object.
-  pool.post(posted);
+  pool.post(new_ticket);
   return true;
 }
 

@@ -59,7 +59,7 @@ class blocking_call {
   void withdraw() noexcept;
   void abandon() noexcept;
 
-  std::coroutine_handle<> waiting_;
+  std::coroutine_handle<> coroutine_;
   executor* pool_;
   blocking_work& work_;
   const task_context* context_ = nullptr;  // the coroutine's, once the call is awaited

@@ -45,7 +45,7 @@ class buffer_ring {
   /// none.
   void add_buffer() noexcept;
   /// Whether all buffers are on loan, so that the kernel has none.
-  bool exhausted() const noexcept { return lent_ == buffers; }
+  bool exhausted() const noexcept { return lent_count_ == buffers; }
   /// A queue of received bytes, which needs only two bytes because its buffers are linked.
   class queue;
 
@@ -56,11 +56,11 @@ class buffer_ring {
   buffer& begin_loan(std::uint16_t index) noexcept;
   static void give_back(receive_block& block) noexcept;
 
-  io_uring_buf_ring* shared_ = nullptr;  // memory shared with the kernel
+  io_uring_buf_ring* descriptors_ = nullptr;  // memory shared with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
-  unsigned used_ = first_buffers;  // the number of buffers that have been given to a ring
-  unsigned lent_ = 0;
+  unsigned buffer_count_ = first_buffers;  // the number of buffers that have been given to a ring
+  unsigned lent_count_ = 0;
 };
 
 struct buffer_ring::buffer : receive_block {

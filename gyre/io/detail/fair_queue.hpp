@@ -19,14 +19,14 @@ namespace gyre::io::detail {
 class handle_queue {
  public:
   /// Makes room for `handles` in all. Throws std::bad_alloc.
-  void reserve(std::size_t handles) { entries_.reserve(handles + vacated_); }
+  void reserve(std::size_t handles) { entries_.reserve(handles + vacated_entries_); }
   /// Returns the number of entries, including those of handles that have left the queue.
   std::size_t size() const noexcept { return entries_.size(); }
   void push(handle& target) noexcept { target.queue_index = entries_.push(&target); }
   /// Removes and returns the first entry; null if its handle has left the queue.
   handle* pop() noexcept {
     handle* const first = entries_.pop();
-    if (first == nullptr) --vacated_;
+    if (first == nullptr) --vacated_entries_;
     return first;
   }
   /// Returns whether the handle was in this queue.
@@ -34,13 +34,13 @@ class handle_queue {
     const std::uint32_t number = target.queue_index;
     if (!entries_.has(number) || entries_[number] != &target) return false;
     entries_[number] = nullptr;
-    ++vacated_;
+    ++vacated_entries_;
     return true;
   }
 
  private:
   gyre::detail::reserved_ring<handle*> entries_;
-  std::size_t vacated_ = 0;
+  std::size_t vacated_entries_ = 0;
 };
 
 /// The handles that are ready and wait for a visit of the loop, in two queues: *new* handles, which
@@ -82,69 +82,71 @@ class fair_queue {
 
   /// Makes room for `handles` in all. Throws std::bad_alloc.
   void reserve(std::size_t handles) {
-    new_.reserve(handles);
-    old_.reserve(handles);
+    new_handles_.reserve(handles);
+    old_handles_.reserve(handles);
   }
   /// Returns the number of entries, including those of handles that have left the queues.
-  std::size_t size() const noexcept { return new_.size() + old_.size(); }
+  std::size_t size() const noexcept { return new_handles_.size() + old_handles_.size(); }
 
   /// Begins a turn, and decides on its bytes and on the shares. `reports`: how many handles are
   /// ready besides the waiting ones.
   void begin_turn(std::size_t reports) noexcept {
-    const std::size_t ready = std::max<std::size_t>(size() + reports, 1);
-    share_ = std::clamp(bytes_of_round / ready, min_share, max_share);
-    late_share_of_new_ = std::clamp(bytes_of_new / ready, min_share_of_new, max_share);
-    turn_ = std::clamp(bytes_of_turn_each * ready, min_turn, max_turn);
-    moved_ = 0;
+    const std::size_t handle_count = std::max<std::size_t>(size() + reports, 1);
+    share_ = std::clamp(bytes_of_round / handle_count, min_share, max_share);
+    late_share_of_new_ = std::clamp(bytes_of_new / handle_count, min_share_of_new, max_share);
+    turn_ = std::clamp(bytes_of_turn_each * handle_count, min_turn, max_turn);
+    moved_bytes_ = 0;
   }
   /// Returns the bytes that a visit of an old handle, or of a new one, may move in each direction.
   std::size_t share() const noexcept { return share_; }
   std::size_t share_of_new() const noexcept {
-    return moved_ < min_turn ? share_ : late_share_of_new_;
+    return moved_bytes_ < min_turn ? share_ : late_share_of_new_;
   }
   /// Counts the cost of a visit of any handle for this turn.
-  void note_moved(std::size_t bytes) noexcept { moved_ += bytes; }
+  void note_moved(std::size_t bytes) noexcept { moved_bytes_ += bytes; }
   /// Whether to look for new handles before the round continues.
-  bool is_turn_over() const noexcept { return moved_ >= turn_; }
+  bool is_turn_over() const noexcept { return moved_bytes_ >= turn_; }
 
   /// Returns whether a handle that is not in a queue would be new.
   bool is_new(const handle& target) const noexcept {
-    const usage recent = usage::of(target);
-    const std::uint16_t age = rounds_since(recent);
-    return recent.was_heavy ? age > rounds_of_memory : age > 0 || recent.bytes() < share_;
+    const usage last_usage = usage::of(target);
+    const std::uint16_t age = rounds_since(last_usage);
+    return last_usage.was_heavy ? age > rounds_of_memory : age > 0 || last_usage.bytes() < share_;
   }
   /// Counts the cost of a visit of a handle that is not put into a queue after it.
   void note_used(handle& target, std::size_t bytes) noexcept {
-    const usage recent = usage::of(target);
-    const std::size_t old_bytes = rounds_since(recent) == 0 ? recent.bytes() : 0;
+    const usage last_usage = usage::of(target);
+    const std::size_t old_bytes = rounds_since(last_usage) == 0 ? last_usage.bytes() : 0;
     usage::store(target, round_, bytes >= heavy_use, old_bytes + bytes);
   }
   /// Adds a handle that is not in a queue yet.
-  void push(handle& target) noexcept { (is_new(target) ? new_ : old_).push(target); }
+  void push(handle& target) noexcept {
+    (is_new(target) ? new_handles_ : old_handles_).push(target);
+  }
   /// Adds a handle that has more to do after a visit.
-  void push_old(handle& target) noexcept { old_.push(target); }
+  void push_old(handle& target) noexcept { old_handles_.push(target); }
   /// Removes a handle from the queues.
   void remove(const handle& target) noexcept {
-    if (!new_.remove(target)) old_.remove(target);
+    if (!new_handles_.remove(target)) old_handles_.remove(target);
   }
 
-  std::size_t count_of_new() const noexcept { return new_.size(); }
+  std::size_t count_of_new() const noexcept { return new_handles_.size(); }
   /// Removes and returns the next new handle; null if it has left the queue.
-  handle* pop_new() noexcept { return pop_from(new_); }
+  handle* pop_new() noexcept { return pop_from(new_handles_); }
   /// Begins the next round if none is in progress and old handles wait. Returns how many handles
   /// are left in the round. A turn without old handles is no round: otherwise idle turns would make
   /// busy handles new.
   std::size_t begin_round() noexcept {
-    if (left_in_round_ == 0 && old_.size() > 0) {
+    if (left_in_round_ == 0 && old_handles_.size() > 0) {
       ++round_;
-      left_in_round_ = old_.size();
+      left_in_round_ = old_handles_.size();
     }
     return left_in_round_;
   }
   /// Removes and returns the next old handle of the round; null if it has left the queue.
   handle* pop_old() noexcept {
     --left_in_round_;
-    return pop_from(old_);
+    return pop_from(old_handles_);
   }
 
  private:
@@ -174,22 +176,22 @@ class fair_queue {
   };
 
   // Counts modulo 2^16: after a pause, a handle is mistaken for a busy one in one of 4000 cases.
-  std::uint16_t rounds_since(usage recent) const noexcept {
-    return static_cast<std::uint16_t>(round_ - recent.round);
+  std::uint16_t rounds_since(usage last_usage) const noexcept {
+    return static_cast<std::uint16_t>(round_ - last_usage.round);
   }
   handle* pop_from(handle_queue& queue) const noexcept {
-    handle* const next = queue.pop();
-    if (next != nullptr) usage::store(*next, round_, false, 0);
-    return next;
+    handle* const front = queue.pop();
+    if (front != nullptr) usage::store(*front, round_, false, 0);
+    return front;
   }
 
-  handle_queue new_;
-  handle_queue old_;
+  handle_queue new_handles_;
+  handle_queue old_handles_;
   std::size_t left_in_round_ = 0;
   std::size_t share_ = max_share;
   std::size_t late_share_of_new_ = max_share;
   std::size_t turn_ = min_turn;
-  std::size_t moved_ = 0;  // bytes moved in this turn
+  std::size_t moved_bytes_ = 0;  // bytes moved in this turn
   std::uint16_t round_ = 0;
 };
 

@@ -31,7 +31,7 @@ loop_files files_for(const file_operation_options& options, executor& executor) 
 }
 
 bool ring_operation::begin(std::coroutine_handle<> coroutine, inplace_stop_token stop) {
-  waiting_ = coroutine;
+  coroutine_ = coroutine;
   if (make_calls(steps_.begin())) return false;
   if (stop.stop_possible()) stop_callback_.emplace(stop, on_stop{this});
   return true;
@@ -59,7 +59,7 @@ void ring_operation::on_completion(file_call& call, result outcome) {
   auto& self = static_cast<ring_operation&>(call);
   if (!self.make_calls(self.next_after(outcome))) return;
   self.disarm_stop();
-  gyre::detail::resume(self.waiting_);
+  gyre::detail::resume(self.coroutine_);
 }
 
 // Posts a call to the loop that cancels the operation. A stop callback calls this on any thread.

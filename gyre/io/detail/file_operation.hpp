@@ -48,7 +48,7 @@ class ring_operation final : file_call {
   event_loop& loop_;
   file_service& service_;
   file_steps& steps_;
-  std::coroutine_handle<> waiting_;
+  std::coroutine_handle<> coroutine_;
   bool is_stopping_ = false;
   // The address of this object, shared with the call that a stop has posted; null when the
   // operation has ended.

@@ -66,12 +66,12 @@ void file_ring::open() {
 file_ring::~file_ring() {
   if (fd() >= 0) {
     if (process_ == ::getpid()) {
-      while (!pending_.empty()) static_cast<void>(cancel(pending_.front()));
+      while (!pending_calls_.empty()) static_cast<void>(cancel(pending_calls_.front()));
     }
     io_uring_queue_exit(&ring_);
   }
-  pending_.clear();
-  done_.clear();
+  pending_calls_.clear();
+  completed_calls_.clear();
 }
 
 std::optional<result> file_ring::start(file_call& call) noexcept {
@@ -138,7 +138,7 @@ bool file_ring::submit(file_call& call) noexcept {
   io_uring_sqe_set_data(entry, &call);
   call.completion.reset();
   call.thread = this_thread();
-  pending_.push_back(call);
+  pending_calls_.push_back(call);
   ++under_way_;
   if (enter(*entry)) return true;
   call.unlink();
@@ -148,19 +148,19 @@ bool file_ring::submit(file_call& call) noexcept {
 
 // Returns whether the kernel has taken all entries. If not, the newest entry becomes a no-op,
 // because the kernel must not take it later.
-bool file_ring::enter(io_uring_sqe& newest) noexcept {
+bool file_ring::enter(io_uring_sqe& entry) noexcept {
   for (bool submits_again = true; submits_again;) {
-    const int submitted = io_uring_submit(&ring_);
+    const int result = io_uring_submit(&ring_);
     if (io_uring_sq_ready(&ring_) == 0) return true;
-    submits_again = submitted == -EINTR;
-    if (submitted == -EBUSY) {  // completions must be taken first
+    submits_again = result == -EINTR;
+    if (result == -EBUSY) {  // completions must be taken first
       const std::size_t count = done_count_;
       collect();
       submits_again = done_count_ != count;
     }
   }
-  io_uring_prep_nop(&newest);
-  io_uring_sqe_set_data(&newest, nullptr);
+  io_uring_prep_nop(&entry);
+  io_uring_sqe_set_data(&entry, nullptr);
   return false;
 }
 
@@ -169,9 +169,9 @@ void file_ring::collect() noexcept {
   // io_uring_peek_batch_cqe() also brings completions that did not fit into the queue.
   while (const unsigned count =
              io_uring_peek_batch_cqe(&ring_, completions.data(), completions.size())) {
-    for (const io_uring_cqe* const each : std::span(completions).first(count)) {
-      auto* const call = static_cast<file_call*>(io_uring_cqe_get_data(each));
-      if (call != nullptr) finish(*call, each->res);
+    for (const io_uring_cqe* const completion : std::span(completions).first(count)) {
+      auto* const call = static_cast<file_call*>(io_uring_cqe_get_data(completion));
+      if (call != nullptr) finish(*call, completion->res);
     }
     io_uring_cq_advance(&ring_, count);
   }
@@ -194,7 +194,7 @@ void file_ring::finish(file_call& call, int value) noexcept {
   call.unlink();
   call.completion =
       value >= 0 ? result::of(static_cast<std::size_t>(value)) : result::failure(-value);
-  done_.push_back(call);
+  completed_calls_.push_back(call);
   ++done_count_;
 }
 
@@ -230,8 +230,8 @@ void file_ring::reap(std::size_t& completions) {
   if (fd() >= 0) collect();
   at_once_ = max_at_once;
   // Serves only the calls that are done now: calls that the callbacks begin wait for the next turn.
-  for (std::size_t count = done_count_; count > 0 && !done_.empty(); --count) {
-    file_call& call = done_.front();
+  for (std::size_t count = done_count_; count > 0 && !completed_calls_.empty(); --count) {
+    file_call& call = completed_calls_.front();
     const result outcome = take(call);
     // The kernel ends the calls of a thread that has exited with these errors.
     const int error = outcome.error_number();
@@ -248,8 +248,8 @@ void file_ring::recreate_ring_in_child() {
   // In the child this unmaps and closes the ring, and does not affect the parent's calls.
   if (fd() >= 0) io_uring_queue_exit(&ring_);
   ring_.ring_fd = -1;
-  while (!pending_.empty()) {
-    file_call& call = pending_.front();
+  while (!pending_calls_.empty()) {
+    file_call& call = pending_calls_.front();
     call.thread = this_thread();  // so that reap() does not make it again
     finish(call, -ECANCELED);
   }

@@ -38,7 +38,7 @@ class file_ring final : public file_service {
   /// recreate_ring_in_child() changes it.
   int fd() const noexcept { return ring_.ring_fd; }
   /// Whether there is something to reap() that the descriptor does not show.
-  bool pending() const noexcept { return !done_.empty(); }
+  bool pending() const noexcept { return !completed_calls_.empty(); }
   /// Returns the number of calls that have begun and not been reported.
   std::size_t under_way() const noexcept { return under_way_; }
   /// Calls the callbacks of calls that are done, and before each of them increments `completions`.
@@ -61,7 +61,7 @@ class file_ring final : public file_service {
   static void prepare(io_uring_sqe& entry, const file_command& command) noexcept;
   io_uring_sqe* new_entry() noexcept;
   bool submit(file_call& call) noexcept;
-  bool enter(io_uring_sqe& newest) noexcept;
+  bool enter(io_uring_sqe& entry) noexcept;
   void collect() noexcept;
   void finish(file_call& call, int value) noexcept;
   result take(file_call& call) noexcept;
@@ -73,8 +73,8 @@ class file_ring final : public file_service {
   std::size_t under_way_ = 0;
   std::size_t done_count_ = 0;
   std::size_t at_once_ = max_at_once;
-  intrusive_list<file_call> pending_;
-  intrusive_list<file_call> done_;
+  intrusive_list<file_call> pending_calls_;
+  intrusive_list<file_call> completed_calls_;
   ::pid_t process_ = 0;
 };
 

@@ -51,7 +51,7 @@ std::uint32_t mask_of(const file_watch_options& options) noexcept {
 
 file_watches::file_watches(event_loop& loop)
     : loop_(loop),
-      trees_(records_.fd(), ready_),
+      trees_(records_.fd(), ready_events_),
       timer_(*this),
       waits_(loop, records_.fd(), *this) {}
 
@@ -102,8 +102,8 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
       throw_watch_error(watch_error(error), watch.path);
     }
     if (watch.is_recursive) {
-      const std::error_code failed = trees_.read_whole(watch);
-      if (failed) throw_watch_error(failed, "the directories in " + watch.path);
+      const std::error_code failure = trees_.read_whole(watch);
+      if (failure) throw_watch_error(failure, "the directories in " + watch.path);
     }
   } catch (...) {
     forget(id);
@@ -113,7 +113,7 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
 }
 
 bool file_watches::remove(file_watch watch) noexcept {
-  std::erase_if(ready_, [&](const file_event& each) { return each.watch == watch; });
+  std::erase_if(ready_events_, [&](const file_event& event) { return event.watch == watch; });
   return forget(watch);
 }
 
@@ -138,14 +138,14 @@ std::optional<std::expected<file_event, std::error_code>> file_watches::try_take
   try {
     retry_starved();
     for (int step = 0; step < steps_in_a_row; ++step) {
-      if (!ready_.empty()) {
-        file_event next = std::move(ready_.front());
-        ready_.pop_front();
-        return next;
+      if (!ready_events_.empty()) {
+        file_event event = std::move(ready_events_.front());
+        ready_events_.pop_front();
+        return event;
       }
-      if (const std::error_code failed = trees_.take_failure()) return std::unexpected(failed);
-      if (const std::error_code failed = std::exchange(failure_, {})) {
-        return std::unexpected(failed);
+      if (const std::error_code failure = trees_.take_failure()) return std::unexpected(failure);
+      if (const std::error_code failure = std::exchange(failure_, {})) {
+        return std::unexpected(failure);
       }
       if (has_lost_) {
         find_ended_watches();
@@ -182,12 +182,12 @@ file_watches::progress file_watches::process_record() {
     if (!other && records_.can_read() && awaits_other_part()) return progress::awaits_other_part;
     pair_deadline_.reset();
   }
-  const inotify_record next = records_.take_front();
+  const inotify_record record = records_.take_front();
   ++record_;
   if (other) {
-    process_rename(next, *other);
+    process_rename(record, *other);
   } else {
-    process(next);
+    process(record);
   }
   follow_changed_paths();
   return progress::some;
@@ -204,7 +204,8 @@ void file_watches::report(const watched_inode& inode, file_change kind,
                           const inotify_record& record, std::string_view old_name) {
   const program_watch& watch = inode.watch;
   if (!contains(watch.changes, kind)) return;
-  if (watched_inodes::any_on_way(inode, [](const watched_inode& each) { return each.is_lost; }))
+  if (watched_inodes::any_on_way(inode,
+                                 [](const watched_inode& ancestor) { return ancestor.is_lost; }))
     return;
   const bool is_itself = record.name.empty();
   if (is_itself) {
@@ -222,7 +223,7 @@ void file_watches::report(const watched_inode& inode, file_change kind,
       .name = watch.only.empty() ? watched_inodes::path_of(inode, record.name) : std::string()};
   if (contains(file_change::moved_from | file_change::moved_to, kind)) event.cookie = record.cookie;
   if (kind == file_change::renamed) event.old_name = old_name;
-  ready_.push_back(std::move(event));
+  ready_events_.push_back(std::move(event));
   if (watch.owner != nullptr) watch.owner->last_reported_record = record_;
 }
 
@@ -243,21 +244,21 @@ void file_watches::process(const inotify_record& record) {
                          {IN_MOVED_FROM | IN_MOVE_SELF, file_change::moved_from},
                          {IN_MOVED_TO, file_change::moved_to}};
   trees_.inodes().collect(record.watch_descriptor, sources_);
-  for (const watched_inode* const each : sources_) {
+  for (const watched_inode* const inode : sources_) {
     for (const auto& [events, kind] : kinds) {
-      if ((record.mask & events) != 0) report(*each, kind, record);
+      if ((record.mask & events) != 0) report(*inode, kind, record);
     }
-    note_change(*each, record);
+    note_change(*inode, record);
   }
   if ((record.mask & IN_ISDIR) == 0 || record.name.empty()) return;
-  for (watched_inode* const each : sources_) {
-    if (!each->watch.is_recursive) continue;
+  for (watched_inode* const inode : sources_) {
+    if (!inode->watch.is_recursive) continue;
     if ((record.mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
-      trees_.come(*each, record.name);
+      trees_.come(*inode, record.name);
     } else if ((record.mask & IN_MOVED_FROM) != 0) {
-      trees_.leave(*each, record.name);
+      trees_.leave(*inode, record.name);
     } else if ((record.mask & IN_DELETE) != 0) {
-      trees_.remove(*each, record.name);
+      trees_.remove(*inode, record.name);
     }
   }
 }
@@ -265,16 +266,16 @@ void file_watches::process(const inotify_record& record) {
 // Collects the watched inodes that `part` concerns. A watch by name concerns only that name.
 void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& inodes) {
   trees_.inodes().collect(part.watch_descriptor, inodes);
-  std::erase_if(inodes, [&](const watched_inode* each) {
-    const std::string& only = each->watch.only;
-    return !only.empty() && only != part.name;
+  std::erase_if(inodes, [&](const watched_inode* inode) {
+    const std::string& only_name = inode->watch.only;
+    return !only_name.empty() && only_name != part.name;
   });
 }
 
 void file_watches::process_rename(const inotify_record& old_part, const inotify_record& new_part) {
   const bool is_directory = (old_part.mask & IN_ISDIR) != 0;
-  const auto in_watch_of = [](const watched_inode* one) {
-    return [one](const watched_inode* other) { return &other->watch == &one->watch; };
+  const auto in_watch_of = [](const watched_inode* inode) {
+    return [inode](const watched_inode* other) { return &other->watch == &inode->watch; };
   };
   collect(old_part, sources_);
   collect(new_part, targets_);
@@ -306,19 +307,19 @@ void file_watches::process_rename(const inotify_record& old_part, const inotify_
 // Ends a watch that the kernel has ended because its inode or file system is gone.
 void file_watches::process_end(int watch_descriptor) {
   trees_.inodes().collect(watch_descriptor, sources_);
-  for (watched_inode* const each : sources_) {
-    if (!each->is_top()) {
-      trees_.drop(*each);
+  for (watched_inode* const inode : sources_) {
+    if (!inode->is_top()) {
+      trees_.drop(*inode);
       continue;
     }
-    const file_watch ended = each->watch.id;
-    if (program_watch* const owner = each->watch.owner; owner != nullptr && owner->has_links) {
-      trees_.drop(*each);
+    const file_watch watch_id = inode->watch.id;
+    if (program_watch* const owner = inode->watch.owner; owner != nullptr && owner->has_links) {
+      trees_.drop(*inode);
       owner->must_follow = has_changed_path_ = true;
       continue;
     }
-    forget(ended);
-    ready_.push_back({.watch = ended, .kind = file_change::unwatched});
+    forget(watch_id);
+    ready_events_.push_back({.watch = watch_id, .kind = file_change::unwatched});
   }
 }
 
@@ -337,8 +338,8 @@ void file_watches::find_ended_watches() {
 // ---- watches by name, whose paths may have links
 
 void file_watches::drop_steps(std::list<program_watch>& steps) noexcept {
-  for (program_watch& each : steps) {
-    if (each.top != nullptr) trees_.drop(*each.top);
+  for (program_watch& step : steps) {
+    if (step.top != nullptr) trees_.drop(*step.top);
   }
   steps.clear();
 }
@@ -401,7 +402,7 @@ void file_watches::follow_again(program_watch& watch) {
   if (watch.last_reported_record == record_ || end.file == file_before) return;
   if (!had_links && !end.has_links) return;
   const file_change kind = end.file ? file_change::moved_to : file_change::moved_from;
-  if (contains(watch.changes, kind)) ready_.push_back({.watch = watch.id, .kind = kind});
+  if (contains(watch.changes, kind)) ready_events_.push_back({.watch = watch.id, .kind = kind});
 }
 
 // Follows all paths again, because records of links may be among the lost ones.

@@ -28,7 +28,7 @@ namespace gyre::io::detail {
 
 /// Events pass through these stages; each stage is empty before the next one is read:
 ///
-///     ready_ <── entries of new directories (trees_) <── records that were read <── the kernel
+///     ready_events_ <── entries of new directories (trees_) <── records that were read <── the kernel
 ///
 /// Thread-safety: the loop's thread.
 class file_watches : public gyre::detail::slab_object {
@@ -78,7 +78,7 @@ class file_watches : public gyre::detail::slab_object {
   std::map<file_watch, program_watch> watches_;
   std::uint32_t last_watch_ = 0;
 
-  std::deque<file_event> ready_;
+  std::deque<file_event> ready_events_;
   watched_trees trees_;
   // The inodes that the present record concerns, collected because the table of inodes changes
   // while the record is processed. For a rename, the directories of the old name and of the new

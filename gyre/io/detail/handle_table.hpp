@@ -28,21 +28,21 @@ class handle_table {
   template <class Function>
   void for_each(Function function) const {
     for (std::size_t index = 0; index < size(); ++index) {
-      if (handle* const each = (*this)[index]) function(*each);
+      if (handle* const entry = (*this)[index]) function(*entry);
     }
   }
   /// Returns the index that insert() will use. Throws std::bad_alloc.
   std::uint32_t next_index() {
-    if (free_ == none) {
+    if (first_free_ == none) {
       const auto index = static_cast<std::uint32_t>(entries_.size());
       entries_.grow_to(entries_.size() + 1);
       push_free(index);
     }
-    return free_;
+    return first_free_;
   }
   /// Adds a handle, whose index must be next_index().
   void insert(handle& target) noexcept {
-    free_ = static_cast<std::uint32_t>(entries_[target.index] >> 1);
+    first_free_ = static_cast<std::uint32_t>(entries_[target.index] >> 1);
     entries_[target.index] = reinterpret_cast<std::uintptr_t>(&target);
     ++count_;
   }
@@ -56,12 +56,12 @@ class handle_table {
 
   static bool is_free(std::uintptr_t entry) noexcept { return (entry & 1) != 0; }
   void push_free(std::uint32_t index) noexcept {
-    entries_[index] = std::uintptr_t{free_} << 1 | 1;
-    free_ = index;
+    entries_[index] = std::uintptr_t{first_free_} << 1 | 1;
+    first_free_ = index;
   }
 
   chunked_array<std::uintptr_t> entries_;
-  std::uint32_t free_ = none;
+  std::uint32_t first_free_ = none;
   std::size_t count_ = 0;
 };
 

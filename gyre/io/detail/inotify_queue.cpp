@@ -89,12 +89,12 @@ inotify_record inotify_queue::take_front() noexcept {
 std::optional<inotify_record> inotify_queue::take_other_part() noexcept {
   const std::uint32_t cookie = record_at(first_).cookie;
   for (std::size_t position = first_; position != end_; position += size_at(position)) {
-    const inotify_record each = record_at(position);
-    if ((each.mask & IN_MOVED_TO) == 0 || each.cookie != cookie) continue;
-    constexpr std::uint32_t nothing = 0;
-    std::memcpy(records_.data() + position + offsetof(inotify_event, mask), &nothing,
-                sizeof nothing);
-    return each;
+    const inotify_record record = record_at(position);
+    if ((record.mask & IN_MOVED_TO) == 0 || record.cookie != cookie) continue;
+    constexpr std::uint32_t empty_wait = 0;
+    std::memcpy(records_.data() + position + offsetof(inotify_event, mask), &empty_wait,
+                sizeof empty_wait);
+    return record;
   }
   return std::nullopt;
 }

@@ -15,8 +15,8 @@ std::array<request*, 2> requests_under_way(const handle& target) noexcept {
 }
 
 void cancel_all(std::span<request* const> requests) {
-  for (request* const each : requests) {
-    if (each != nullptr) each->complete(result::failure(errc::closed));
+  for (request* const request : requests) {
+    if (request != nullptr) request->complete(result::failure(errc::closed));
   }
 }
 
@@ -30,14 +30,14 @@ void open_descriptor::close() noexcept {
 
 unique_fd open_descriptor::release() noexcept {
   const auto requests = requests_under_way(handle());
-  unique_fd released = descriptor::release();
+  unique_fd fd_owner = descriptor::release();
   cancel_all(requests);
-  return released;
+  return fd_owner;
 }
 
 handle& target_of(open_descriptor* descriptor) noexcept {
-  static io::handle none;
-  return descriptor != nullptr ? descriptor->handle() : none;
+  static io::handle closed_handle;
+  return descriptor != nullptr ? descriptor->handle() : closed_handle;
 }
 
 open_descriptor& opened(const owned_descriptor& descriptor, const char* operation) {

@@ -21,7 +21,7 @@ int make_with_random_name(const std::string& prefix, Make make) {
     std::array<std::byte, 12> random{};
     if (const int error = gyre::detail::fill_with_random(random); error != 0) return error;
     std::string name = prefix;
-    for (const std::byte each : random) name += digits[std::to_integer<std::size_t>(each) % 32];
+    for (const std::byte byte : random) name += digits[std::to_integer<std::size_t>(byte) % 32];
     if (const int error = make(name); error != EEXIST) return error;
   }
   return EEXIST;

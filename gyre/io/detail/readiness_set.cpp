@@ -18,20 +18,20 @@ std::uint32_t events_for(readiness interest, trigger mode) noexcept {
 }
 
 readiness readiness_of(std::uint32_t events) noexcept {
-  readiness ready = readiness::none;
-  if (events & EPOLLIN) ready = ready | readiness::readable;
-  if (events & EPOLLOUT) ready = ready | readiness::writable;
-  if (events & EPOLLPRI) ready = ready | readiness::priority;
-  if (events & EPOLLERR) ready = ready | readiness::error;
-  if (events & (EPOLLHUP | EPOLLRDHUP)) ready = ready | readiness::hang_up;
-  return ready;
+  readiness result = readiness::none;
+  if (events & EPOLLIN) result = result | readiness::readable;
+  if (events & EPOLLOUT) result = result | readiness::writable;
+  if (events & EPOLLPRI) result = result | readiness::priority;
+  if (events & EPOLLERR) result = result | readiness::error;
+  if (events & (EPOLLHUP | EPOLLRDHUP)) result = result | readiness::hang_up;
+  return result;
 }
 
 }  // namespace
 
 void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> reports) noexcept {
-  epoll_event ignored{};
-  static_cast<void>(::epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &ignored));
+  epoll_event no_event{};
+  static_cast<void>(::epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &no_event));
   for (epoll_event& event : reports) {
     if (event.data.u64 == data) event.data.u64 = 0;
   }
@@ -60,7 +60,7 @@ unique_fd readiness_set::make_epoll() {
 
 void readiness_set::use(int epoll) {
   epoll_ = epoll;
-  for (readiness_operation& op : watched_) {
+  for (readiness_operation& op : operations_) {
     control(EPOLL_CTL_ADD, op, op.interest(), op.mode());
     if (op.pause_state() == pause::withheld) op.set_pause(pause::paused);
   }
@@ -69,7 +69,7 @@ void readiness_set::use(int epoll) {
 void readiness_set::watch(readiness_operation& op, readiness interest, trigger mode) {
   control(EPOLL_CTL_ADD, op, interest, mode);
   op.set_interest(interest, mode);
-  watched_.push_back(op);
+  operations_.push_back(op);
   ++count_;
 }
 
@@ -91,11 +91,11 @@ void readiness_set::report(const epoll_event& event, std::size_t& completions) c
     return withhold(op);
   // The interest may have changed after the wait, so the events are filtered by the present one.
   const readiness always_reported = readiness::error | readiness::hang_up;
-  const readiness ready = readiness_of(event.events) & (op.interest() | always_reported);
-  if (ready == readiness::none) return;
+  const readiness events_of_op = readiness_of(event.events) & (op.interest() | always_reported);
+  if (events_of_op == readiness::none) return;
   ++completions;
   const trace::detail::recorded_call call(op.code());
-  op.complete(ready);
+  op.complete(events_of_op);
 }
 
 // Suppresses the events of a paused operation. A level-triggered event would end every wait while

@@ -29,7 +29,7 @@ class readiness_set {
   /// there.
   explicit readiness_set(std::span<epoll_event>& reports) noexcept : reports_(reports) {}
   readiness_set& operator=(readiness_set&&) = delete;
-  ~readiness_set() { watched_.clear(); }
+  ~readiness_set() { operations_.clear(); }
   /// Opens an instance of epoll. Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   static unique_fd make_epoll();
   /// Uses another epoll instance from now on, and registers every operation with it. Throws
@@ -51,7 +51,7 @@ class readiness_set {
 
   std::span<epoll_event>& reports_;
   int epoll_ = -1;
-  intrusive_list<readiness_operation> watched_;
+  intrusive_list<readiness_operation> operations_;
   std::size_t count_ = 0;
 };
 

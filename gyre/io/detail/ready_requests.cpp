@@ -20,8 +20,9 @@ request*& slot_of(handle& target, const request& request) noexcept {
   return request.writes() ? target.writer : target.reader;
 }
 
-bool may_be_ready(const handle& target, direction way) noexcept {
-  return target.flags.has(way == direction::write ? handle_flag::may_write : handle_flag::may_read);
+bool may_be_ready(const handle& target, direction side) noexcept {
+  return target.flags.has(side == direction::write ? handle_flag::may_write
+                                                   : handle_flag::may_read);
 }
 
 // Returns whether the descriptor is not open for the request's direction: it is then never reported
@@ -155,24 +156,24 @@ result accept(accept_request& request) noexcept {
   // An error that persists after 64 attempts is not that of a connection, and is returned.
   for (int attempts = 64;; --attempts) {
     request.peer_size = sizeof request.peer;
-    const result accepted = retried([&] {
+    const result result_of_call = retried([&] {
       return ::accept4(request.target().fd(), reinterpret_cast<sockaddr*>(&request.peer),
                        &request.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     });
-    if (attempts == 0 || !is_connection_error(accepted.error_number())) return accepted;
+    if (attempts == 0 || !is_connection_error(result_of_call.error_number())) return result_of_call;
   }
 }
 
 // Connects a socket. For a connect that had to wait, the second call returns its outcome.
 result connect(const connect_request& request) noexcept {
-  const result connected =
+  const result result_of_call =
       result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
-  const int error = connected.error_number();
+  const int error = result_of_call.error_number();
   if (error == EISCONN) return result::of(0);
   if (error == EINPROGRESS || error == EALREADY || error == EINTR) return result::failure(EAGAIN);
   // The listener of a Unix socket has no room, and nothing reports when it has, so waiting is
   // impossible.
-  return error == EAGAIN ? result::failure(ECONNREFUSED) : connected;
+  return error == EAGAIN ? result::failure(ECONNREFUSED) : result_of_call;
 }
 
 result poll_for(const request& request, short events) noexcept {
@@ -315,8 +316,8 @@ void ready_requests::report(handle& target, request& request, result outcome,
 
 // Begins to wait for readiness, unless the handle may be ready: then another cause than readiness
 // delays its request. Returns an error number, or 0.
-int ready_requests::wait_unless_ready(handle& target, direction way) noexcept {
-  return may_be_ready(target, way) ? 0 : wait_for(target, way);
+int ready_requests::wait_unless_ready(handle& target, direction side) noexcept {
+  return may_be_ready(target, side) ? 0 : wait_for(target, side);
 }
 
 void ready_requests::await_readiness(handle& target, request& request, std::size_t& completions) {
@@ -400,10 +401,10 @@ void ready_requests::serve_later(handle& target) noexcept {
 }
 
 void ready_requests::retry_starved() noexcept {
-  handles_.for_each([this](handle& each) {
-    if (!each.flags.has(handle_flag::awaits_memory)) return;
-    each.flags.erase(handle_flag::awaits_memory);
-    serve_later(each);
+  handles_.for_each([this](handle& target) {
+    if (!target.flags.has(handle_flag::awaits_memory)) return;
+    target.flags.erase(handle_flag::awaits_memory);
+    serve_later(target);
   });
 }
 
@@ -435,7 +436,7 @@ result ready_requests::note_write(handle& target, result outcome, std::size_t si
 // reported, or in the handle's next turn.
 result ready_requests::perform(handle& target, request& request) noexcept {
   using enum handle_flag;
-  ++performed_;
+  ++request_count_;
   if (target.flags.has(kernel_receives) && !request.writes()) {
     const result outcome = take_early(target, request);
     // The kernel no longer receives for this handle, and no call has been tried since.
@@ -449,14 +450,14 @@ result ready_requests::perform(handle& target, request& request) noexcept {
     case request_kind::read: return transfer(static_cast<read_request&>(request), may_read);
     case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
     case request_kind::scatter: {
-      const auto& reading = static_cast<scatter_request&>(request);
-      const first_pieces part(reading.pieces, bytes_left(direction::read));
-      return note_read(target, scatter(reading, part.get()), bytes_in(part.get()));
+      const auto& scatter_read = static_cast<scatter_request&>(request);
+      const first_pieces part(scatter_read.pieces, bytes_left(direction::read));
+      return note_read(target, scatter(scatter_read, part.get()), bytes_in(part.get()));
     }
     case request_kind::gather: {
-      const auto& writing = static_cast<gather_request&>(request);
-      const first_pieces part(writing.pieces, bytes_left(direction::write));
-      return note_write(target, gather(writing, part.get()), bytes_in(part.get()));
+      const auto& gather_write = static_cast<gather_request&>(request);
+      const first_pieces part(gather_write.pieces, bytes_left(direction::write));
+      return note_write(target, gather(gather_write, part.get()), bytes_in(part.get()));
     }
     case request_kind::receive_message: {
       auto& message = *static_cast<receive_message_request&>(request).message;

@@ -35,11 +35,11 @@ enum class handle_flag : std::uint8_t {
 
 /// Notes events of poll(2).
 inline void note_events(handle& target, std::uint32_t events) noexcept {
-  const std::uint32_t ended = POLLERR | POLLHUP;
-  const std::uint32_t exceptional = POLLRDHUP | POLLPRI | ended;
-  if (events & exceptional) target.flags.insert(handle_flag::short_reads_mislead);
-  if (events & (POLLIN | exceptional)) target.flags.insert(handle_flag::may_read);
-  if (events & (POLLOUT | ended)) target.flags.insert(handle_flag::may_write);
+  const std::uint32_t end_events = POLLERR | POLLHUP;
+  const std::uint32_t exceptional_events = POLLRDHUP | POLLPRI | end_events;
+  if (events & exceptional_events) target.flags.insert(handle_flag::short_reads_mislead);
+  if (events & (POLLIN | exceptional_events)) target.flags.insert(handle_flag::may_read);
+  if (events & (POLLOUT | end_events)) target.flags.insert(handle_flag::may_write);
 }
 
 /// The requests of epoll and of io_uring, which make the kernel watch the handles.
@@ -53,7 +53,7 @@ class ready_requests : public backend {
     return start_on(request.target(), request);
   }
   result attempt(request& request) noexcept final;
-  std::size_t share_left(direction way) const noexcept final { return bytes_left(way); }
+  std::size_t share_left(direction side) const noexcept final { return bytes_left(side); }
   void charge(std::size_t bytes) noexcept final {
     spend(direction::read, bytes);
     spend(direction::write, bytes);
@@ -102,10 +102,10 @@ class ready_requests : public backend {
   /// Called when an attempt would have to wait: makes the kernel report the handle when it becomes
   /// ready, if this backend can do so without a request that waits. Returns the error number with
   /// which the attempt fails instead, or 0.
-  virtual int watch(handle& target, direction way) noexcept = 0;
+  virtual int watch(handle& target, direction side) noexcept = 0;
   /// Called when a request has to wait until its handle is reported as ready. Returns the error
   /// number with which the request ends instead, or 0.
-  virtual int wait_for(handle& target, direction way) noexcept = 0;
+  virtual int wait_for(handle& target, direction side) noexcept = 0;
   /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
   /// nothing has arrived.
   virtual result take_early(handle& target, request& reader) noexcept = 0;
@@ -162,7 +162,7 @@ class ready_requests : public backend {
                ? static_cast<const shared_receive_request&>(receiver).max_size()
                : std::numeric_limits<std::size_t>::max();
   }
-  int wait_unless_ready(handle& target, direction way) noexcept;
+  int wait_unless_ready(handle& target, direction side) noexcept;
   void await_readiness(handle& target, request& request, std::size_t& completions);
   void retry_starved() noexcept;
 
@@ -178,22 +178,22 @@ class ready_requests : public backend {
   // Begins a visit, in which `bytes` may be moved in each direction.
   void begin_share(std::size_t bytes) noexcept {
     at_once_ = max_at_once;
-    performed_ = 0;
+    request_count_ = 0;
     share_ = bytes;
     share_left_ = {bytes, bytes};
   }
-  std::size_t& bytes_left(direction way) noexcept {
-    return share_left_[way == direction::write ? 1 : 0];
+  std::size_t& bytes_left(direction side) noexcept {
+    return share_left_[side == direction::write ? 1 : 0];
   }
-  std::size_t bytes_left(direction way) const noexcept {
-    return share_left_[way == direction::write ? 1 : 0];
+  std::size_t bytes_left(direction side) const noexcept {
+    return share_left_[side == direction::write ? 1 : 0];
   }
-  void spend(direction way, std::size_t bytes) noexcept {
-    bytes_left(way) -= std::min(bytes, bytes_left(way));
+  void spend(direction side, std::size_t bytes) noexcept {
+    bytes_left(side) -= std::min(bytes, bytes_left(side));
   }
   std::size_t cost_of_visit() const noexcept {
     return share_ - std::min(share_left_[0], share_left_[1]) +
-           performed_ * fair_queue::cost_of_request;
+           request_count_ * fair_queue::cost_of_request;
   }
 
   // The budget of this visit: requests that may still complete at once, and bytes that they and the
@@ -202,7 +202,7 @@ class ready_requests : public backend {
   unsigned at_once_ = max_at_once;
   std::size_t share_ = fair_queue::max_share;
   std::array<std::size_t, 2> share_left_ = {fair_queue::max_share, fair_queue::max_share};
-  std::size_t performed_ = 0;
+  std::size_t request_count_ = 0;
   std::size_t last_receive_ = 0;
   handle* current_ = nullptr;  // the handle being visited; null once it was detached
   bool wants_more_ = false;    // whether the handle being visited needs another visit

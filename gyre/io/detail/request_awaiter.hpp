@@ -193,14 +193,14 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return begin_wait(awaiting_coroutine) || gyre::detail::gives_way(*context_, awaiting_coroutine);
   }
   value_type await_resume() {
-    if (const std::error_code failed = error()) [[unlikely]]
-      gyre::detail::throw_failure(failed, context_, Operation::name);
+    if (const std::error_code failure = error()) [[unlikely]]
+      gyre::detail::throw_failure(failure, context_, Operation::name);
     return final_value();
   }
   /// Returns the outcome as a value; called by as_expected().
   std::expected<value_type, std::error_code> result() {
-    if (const std::error_code failed = error()) [[unlikely]]
-      return std::unexpected(gyre::detail::failure_value(failed, context_));
+    if (const std::error_code failure = error()) [[unlikely]]
+      return std::unexpected(gyre::detail::failure_value(failure, context_));
     if constexpr (std::is_void_v<value_type>) {
       final_value();
       return {};
@@ -220,7 +220,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   template <class Promise>
   bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
     context_ = &gyre::detail::context_of(awaiting_coroutine);
-    waiting_ = awaiting_coroutine;
+    coroutine_ = awaiting_coroutine;
     if constexpr (gyre::detail::records_backtraces) {
       if (const auto* const target = this->descriptor(); target != nullptr && target->is_open()) {
         gyre::detail::set_holder(awaiting_coroutine, target->loop());
@@ -310,7 +310,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   // post_to() has posted to its executor.
   static void on_post(gyre::operation& posted_operation) {
     auto& self = static_cast<request_awaiter&>(posted_operation);
-    if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
+    if (self.stage_ == stage::posted) return gyre::detail::resume(self.coroutine_);
     if (self.stage_ == stage::waiting) self.finish(self.cancelled_outcome(cancelled));
     self.resume();
   }
@@ -355,7 +355,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return &resumer() == loop_ || &resumer() == &inline_executor();
   }
   void resume() {
-    if (resumes_on_loop()) return gyre::detail::resume(waiting_);
+    if (resumes_on_loop()) return gyre::detail::resume(coroutine_);
     post_to(resumer());
   }
   [[gnu::noinline]] void resume_later() noexcept {
@@ -374,7 +374,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     std::destroy_at(&self.timer_);
     self.set_outcome(io::result::failure(self.deferred_error_));
     self.stage_ = stage::ended;
-    gyre::detail::resume(self.waiting_);
+    gyre::detail::resume(self.coroutine_);
   }
   void post_to(executor& executor) noexcept {
     stage_ = stage::posted;
@@ -417,7 +417,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
 
   using awaited::deferred_error_;
-  std::coroutine_handle<> waiting_;
+  std::coroutine_handle<> coroutine_;
   const task_context* context_ = nullptr;  // the coroutine's, once the operation is awaited
   event_loop* loop_ = nullptr;
 };

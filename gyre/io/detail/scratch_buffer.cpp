@@ -19,8 +19,8 @@ constexpr std::size_t max_bytes = std::size_t{1} << 20;
 }  // namespace
 
 io::buffer scratch_buffer::take() noexcept {
-  for (io::buffer& each : buffers_of_thread()) {
-    if (each.capacity() > 0) return std::exchange(each, io::buffer());
+  for (io::buffer& buffer : buffers_of_thread()) {
+    if (buffer.capacity() > 0) return std::exchange(buffer, io::buffer());
   }
   return {};
 }
@@ -28,9 +28,9 @@ io::buffer scratch_buffer::take() noexcept {
 void scratch_buffer::give_back(io::buffer memory) noexcept {
   if (memory.capacity() == 0 || memory.capacity() > 2 * max_bytes) return;
   memory.clear();
-  for (io::buffer& each : buffers_of_thread()) {
-    if (each.capacity() == 0) {
-      each = std::move(memory);
+  for (io::buffer& buffer : buffers_of_thread()) {
+    if (buffer.capacity() == 0) {
+      buffer = std::move(memory);
       return;
     }
   }

@@ -45,12 +45,12 @@ std::optional<result> read_until_operation::advance(io::result outcome) noexcept
 std::optional<result> read_until_operation::search() noexcept {
   // The delimiter may begin in bytes that were searched before.
   const std::size_t overlap = delimiter_.empty() ? 0 : delimiter_.size() - 1;
-  const std::size_t begin = searched_ > overlap ? searched_ - overlap : 0;
+  const std::size_t begin = searched_bytes_ > overlap ? searched_bytes_ - overlap : 0;
   const std::size_t position = buffer_->find(delimiter_, begin);
-  searched_ = buffer_->size();
+  searched_bytes_ = buffer_->size();
   const bool is_within = position != input::npos && position + delimiter_.size() <= limit_;
   if (is_within) return io::result::of(position + delimiter_.size());
-  if (position == input::npos && searched_ < limit_) return std::nullopt;
+  if (position == input::npos && searched_bytes_ < limit_) return std::nullopt;
   failure_ = errc::limit_exceeded;
   return io::result::of(0);
 }
@@ -79,24 +79,24 @@ std::optional<result> gather_operation::begin() noexcept {
     while (!rest_.empty() && first_.iov_base == nullptr && rest_.front().iov_len == 0) {
       rest_ = rest_.subspan(1);
     }
-    if (rest_.empty()) return io::result::of(done_);
+    if (rest_.empty()) return io::result::of(sent_bytes_);
     pieces = first_.iov_base != nullptr ? std::span<const iovec>(&first_, 1)
                                         : rest_.first(std::min<std::size_t>(rest_.size(), IOV_MAX));
     const std::optional<io::result> outcome = single_request::begin();
     if (!outcome) return std::nullopt;
     if (!*outcome) return outcome;
-    if (take(outcome->count())) return io::result::of(done_);
+    if (take(outcome->count())) return io::result::of(sent_bytes_);
   }
 }
 
 std::optional<result> gather_operation::advance(io::result outcome) noexcept {
   if (!outcome) return outcome;
-  if (take(outcome.count())) return io::result::of(done_);
+  if (take(outcome.count())) return io::result::of(sent_bytes_);
   return begin();
 }
 
 bool gather_operation::take(std::size_t count) noexcept {
-  done_ += count;
+  sent_bytes_ += count;
   while (!rest_.empty()) {
     const iovec piece = first_.iov_base != nullptr ? first_ : rest_.front();
     if (count < piece.iov_len) {
@@ -113,22 +113,22 @@ bool gather_operation::take(std::size_t count) noexcept {
 }
 
 std::optional<result> send_file_operation::begin() noexcept {
-  while (unsent_ > 0) {
-    const std::size_t count = std::min(unsent_, bytes_of_file(descriptor()->io()));
-    const io::result sent = send_file_part(descriptor()->fd(), file_, offset_, count);
-    if (!sent && !sent.would_block()) return sent;
-    if (sent) {
-      if (sent.count() == 0) break;  // the file ends here
-      unsent_ -= sent.count();
-      done_ += sent.count();
-      descriptor()->io().charge(sent.count());
-      if (unsent_ == 0) break;
+  while (unsent_bytes_ > 0) {
+    const std::size_t count = std::min(unsent_bytes_, bytes_of_file(descriptor()->io()));
+    const io::result part = send_file_part(descriptor()->fd(), file_, offset_, count);
+    if (!part && !part.would_block()) return part;
+    if (part) {
+      if (part.count() == 0) break;  // the file ends here
+      unsent_bytes_ -= part.count();
+      sent_bytes_ += part.count();
+      descriptor()->io().charge(part.count());
+      if (unsent_bytes_ == 0) break;
     }
     const std::optional<io::result> outcome = single_request::begin();
     if (!outcome) return std::nullopt;
     if (!*outcome) return outcome;
   }
-  return io::result::of(done_);
+  return io::result::of(sent_bytes_);
 }
 
 std::optional<result> send_file_operation::advance(io::result outcome) noexcept {

@@ -80,7 +80,7 @@ struct read_until_operation : counting_request<receive_request> {
   buffer* buffer_;
   std::string_view delimiter_;
   std::size_t limit_;
-  std::size_t searched_ = 0;
+  std::size_t searched_bytes_ = 0;
   std::error_code failure_;
 };
 
@@ -115,7 +115,7 @@ struct gather_operation : counting_request<gather_request> {
 
   std::span<const iovec> rest_;
   iovec first_{};  // the rest of rest_[0], once a part of rest_[0] is written
-  std::size_t done_ = 0;
+  std::size_t sent_bytes_ = 0;
   bool transfers_all_;
 };
 
@@ -123,8 +123,8 @@ struct wait_operation : single_request<readiness_request> {
   using value_type = void;
   static constexpr const char* name = "gyre::io: wait";
 
-  wait_operation(open_descriptor* descriptor, direction way) noexcept
-      : single_request(descriptor, way, nullptr) {}
+  wait_operation(open_descriptor* descriptor, direction side) noexcept
+      : single_request(descriptor, side, nullptr) {}
 
   static void value(io::result) noexcept {}
 };
@@ -159,7 +159,7 @@ struct send_file_operation : counting_request<readiness_request> {
       : counting_request(descriptor, direction::write, nullptr),
         file_(file),
         offset_(offset),
-        unsent_(count) {}
+        unsent_bytes_(count) {}
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
@@ -167,8 +167,8 @@ struct send_file_operation : counting_request<readiness_request> {
  private:
   int file_;
   ::off_t offset_;
-  std::size_t unsent_;
-  std::size_t done_ = 0;
+  std::size_t unsent_bytes_;
+  std::size_t sent_bytes_ = 0;
 };
 
 }  // namespace gyre::io::detail

@@ -54,9 +54,9 @@ expected<unique_fd> open_beneath(int directory, const char* path, int flags,
 expected<file_status> status_at(int directory, const char* path, int flags,
                                 unsigned mask) noexcept {
   expected<file_status> status;
-  const int returned = retry_interrupted(
+  const int result = retry_interrupted(
       [&] { return ::statx(directory, path, flags | AT_NO_AUTOMOUNT, mask, &*status); });
-  if (returned < 0) status = std::unexpected(errno);
+  if (result < 0) status = std::unexpected(errno);
   return status;
 }
 
@@ -157,8 +157,8 @@ expected<int> flags_of(int fd) noexcept {
 int set_flags(int fd, int flags) noexcept { return error_of(::fcntl(fd, F_SETFL, flags)); }
 
 bool has_events(int fd, short events) noexcept {
-  ::pollfd each{.fd = fd, .events = events, .revents = 0};
-  return ::poll(&each, 1, 0) != 0;
+  ::pollfd entry{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&entry, 1, 0) != 0;
 }
 
 expected<unique_fd> open_inotify() noexcept {

@@ -100,9 +100,9 @@ expected<unique_fd> open_process(::pid_t process) noexcept {
 
 expected<::siginfo_t> wait_for(::idtype_t kind, ::id_t id, int flags) noexcept {
   expected<::siginfo_t> info;
-  const int returned =
+  const int result =
       gyre::detail::retry_interrupted([&] { return ::waitid(kind, id, &*info, flags); });
-  if (returned < 0) info = std::unexpected(errno);
+  if (result < 0) info = std::unexpected(errno);
   return info;
 }
 

@@ -24,9 +24,9 @@ expected<::termios> terminal_attributes(int fd) noexcept {
 }
 
 int set_terminal_attributes(int fd, const ::termios& attributes) noexcept {
-  const int returned =
+  const int result =
       gyre::detail::retry_interrupted([&] { return ::tcsetattr(fd, TCSANOW, &attributes); });
-  return returned < 0 ? errno : 0;
+  return result < 0 ? errno : 0;
 }
 
 // Compares the sessions first, because for the master of a pseudo-terminal tcgetpgrp(3) returns the

@@ -40,9 +40,9 @@ class basic_thread_parker {
   /// unpark() was called since the last park(). Owner only. One system call, unless it returns at
   /// once.
   void park(steady_time deadline) noexcept {
-    std::uint32_t seen = empty;
+    std::uint32_t expected_state = empty;
     // relaxed: publishes nothing; the exchange below acquires what unpark() released.
-    if (state_.compare_exchange_strong(seen, parked, std::memory_order_relaxed,
+    if (state_.compare_exchange_strong(expected_state, parked, std::memory_order_relaxed,
                                        std::memory_order_relaxed)) {
       Futex::wait(state_, parked, deadline);
     }

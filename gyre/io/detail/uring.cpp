@@ -81,7 +81,7 @@ void uring::close(int replacement) noexcept {
   // Closes the ring by its spare number. If there was none, dup3() has closed the ring.
   ring_.ring_fd = ring_.enter_ring_fd = spare;
   io_uring_queue_exit(&ring_);
-  aside_.clear();
+  old_completions_.clear();
   aside_taken_ = 0;
   is_open_ = false;
   thread_ = 0;
@@ -89,28 +89,28 @@ void uring::close(int replacement) noexcept {
 }
 
 io_uring_cqe uring::take() noexcept {
-  const io_uring_cqe oldest = at(0);
-  ++taken_;
+  const io_uring_cqe completion = at(0);
+  ++taken_completions_;
   if (set_aside_count() == 0) {
     io_uring_cq_advance(&ring_, 1);
-  } else if (++aside_taken_ == aside_.size()) {
-    aside_.clear();
+  } else if (++aside_taken_ == old_completions_.size()) {
+    old_completions_.clear();
     aside_taken_ = 0;
   }
-  return oldest;
+  return completion;
 }
 
 io_uring_cqe& uring::at(unsigned index) noexcept {
   const unsigned count = set_aside_count();
-  if (index < count) return aside_[aside_taken_ + index];
+  if (index < count) return old_completions_[aside_taken_ + index];
   return in_ring(index - count);
 }
 
 bool uring::set_aside() noexcept try {
   const unsigned count = io_uring_cq_ready(&ring_);
-  const std::size_t needed = aside_.size() + count;
-  if (aside_.capacity() < needed) aside_.reserve(2 * needed);
-  for (unsigned each = 0; each < count; ++each) aside_.push_back(in_ring(each));
+  const std::size_t new_size = old_completions_.size() + count;
+  if (old_completions_.capacity() < new_size) old_completions_.reserve(2 * new_size);
+  for (unsigned i = 0; i < count; ++i) old_completions_.push_back(in_ring(i));
   io_uring_cq_advance(&ring_, count);
   return true;
 } catch (...) {
@@ -184,8 +184,8 @@ int uring::wait_for_completion(steady_time current_time, steady_time deadline) n
   timeout.tv_sec = precise.tv_sec;
   timeout.tv_nsec = precise.tv_nsec;
   io_uring_cqe* first = nullptr;
-  const int returned = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
-  return error_of(returned == -ETIME ? 0 : returned);
+  const int result = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+  return error_of(result == -ETIME ? 0 : result);
 }
 
 }  // namespace gyre::io::detail

@@ -79,7 +79,7 @@ class uring {
   /// Takes the oldest completion; `ready()` must not be 0.
   io_uring_cqe take() noexcept;
   /// Returns the number of completions taken so far, which is the number of the oldest ready one.
-  std::uint64_t taken() const noexcept { return taken_; }
+  std::uint64_t taken() const noexcept { return taken_completions_; }
   /// Returns the completion at `index`, counted from the oldest; the caller may write to it.
   io_uring_cqe& at(unsigned index) noexcept;
   /// Returns whether the kernel has no room for more completions.
@@ -90,7 +90,7 @@ class uring {
 
  private:
   unsigned set_aside_count() const noexcept {
-    return static_cast<unsigned>(aside_.size() - aside_taken_);
+    return static_cast<unsigned>(old_completions_.size() - aside_taken_);
   }
   // Returns the completion in the ring itself at `index`, counted from the oldest.
   io_uring_cqe& in_ring(unsigned index) noexcept {
@@ -108,9 +108,9 @@ class uring {
   std::uint64_t thread_ = 0;            // the owner; 0: none yet
   std::atomic<bool> is_in_use_{false};  // whether there is an owner
   bool is_open_ = false;
-  std::vector<io_uring_cqe> aside_;  // completions that are older than those in the ring
+  std::vector<io_uring_cqe> old_completions_;  // completions that are older than those in the ring
   std::size_t aside_taken_ = 0;
-  std::uint64_t taken_ = 0;
+  std::uint64_t taken_completions_ = 0;
 };
 
 }  // namespace gyre::io::detail

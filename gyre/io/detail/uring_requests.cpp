@@ -64,8 +64,8 @@ void uring_requests::provide_buffers() noexcept {
 void uring_requests::add(handle& target) {
   const std::size_t count = target.index + std::size_t{1};
   registrations_.grow_to(count);
-  for (std::vector<std::uint32_t>* const each : {&changed_, &unconfirmed_}) {
-    if (each->capacity() < count) each->reserve(2 * count);
+  for (std::vector<std::uint32_t>* const list : {&changed_handles_, &unconfirmed_handles_}) {
+    if (list->capacity() < count) list->reserve(2 * count);
   }
   // For sockets, the first request reports a descriptor that is not a socket, or is not open.
   if (target.kind() == handle_kind::other) require_pollable(target.fd());
@@ -80,18 +80,19 @@ void uring_requests::remove(handle& target) noexcept {
   await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
   if (entry.has_early_connections) {
-    std::erase_if(connections_,
-                  [&](const auto& each) { return each.listener_index == target.index; });
+    std::erase_if(connections_, [&](const auto& connection) {
+      return connection.listener_index == target.index;
+    });
   }
   const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
   // From now on completions of the closed handle are recognised by their generation. When the
   // generations begin again, no completion of a former handle with this generation may be left.
   if (is_accepting || generation == 0) discard_completions_of(target.index);
-  registration next;
-  next.generation = generation;
-  next.is_in_changed = entry.is_in_changed;
-  next.is_in_unconfirmed = entry.is_in_unconfirmed;
-  entry = next;
+  registration new_entry;
+  new_entry.generation = generation;
+  new_entry.is_in_changed = entry.is_in_changed;
+  new_entry.is_in_unconfirmed = entry.is_in_unconfirmed;
+  entry = new_entry;
   discard_oldest_stale();
 }
 
@@ -113,12 +114,13 @@ void uring_requests::await_end_of(std::uint32_t index) noexcept {
 // Notes which subscriptions of all handles have ended. Examines each completion once, however many
 // handles are closed before the completion is taken.
 void uring_requests::examine_completions() noexcept {
-  const std::uint64_t oldest = ring_.taken();
-  const std::uint64_t end = oldest + ring_.ready();
-  examined_until_ = std::max(examined_until_, oldest);
-  examined_ += end - examined_until_;
+  const std::uint64_t oldest_number = ring_.taken();
+  const std::uint64_t end = oldest_number + ring_.ready();
+  examined_until_ = std::max(examined_until_, oldest_number);
+  examined_completions_ += end - examined_until_;
   for (; examined_until_ != end; ++examined_until_) {
-    const io_uring_cqe& completion = ring_.at(static_cast<unsigned>(examined_until_ - oldest));
+    const io_uring_cqe& completion =
+        ring_.at(static_cast<unsigned>(examined_until_ - oldest_number));
     if (tag_of(completion) != subscription_id::tag || !is_last(completion)) continue;
     if (handle* const target = target_of(completion)) {
       registrations_[target->index].ended.insert(subscription_of(completion));
@@ -129,9 +131,9 @@ void uring_requests::examine_completions() noexcept {
 // Discards the completions of one handle. Examines all completions: for handles that are rarely
 // closed.
 void uring_requests::discard_completions_of(std::uint32_t index) noexcept {
-  examined_ += ring_.ready();
-  for (unsigned each = 0; each < ring_.ready(); ++each) {
-    io_uring_cqe& completion = ring_.at(each);
+  examined_completions_ += ring_.ready();
+  for (unsigned i = 0; i < ring_.ready(); ++i) {
+    io_uring_cqe& completion = ring_.at(i);
     if (tag_of(completion) != subscription_id::tag || detail::id_of(completion).index != index)
       continue;
     discard(completion);
@@ -143,8 +145,8 @@ bool uring_requests::end_receiving_ahead(handle& source) noexcept {
   registration& entry = registrations_[source.index];
   entry.wanted.clear();
   await_end_of(source.index);
-  for (unsigned each = 0; each < ring_.ready(); ++each) {
-    io_uring_cqe& completion = ring_.at(each);
+  for (unsigned i = 0; i < ring_.ready(); ++i) {
+    io_uring_cqe& completion = ring_.at(i);
     if (tag_of(completion) != subscription_id::tag || target_of(completion) != &source) continue;
     record_for(source, completion);
     completion.user_data = ignored;
@@ -155,19 +157,21 @@ bool uring_requests::end_receiving_ahead(handle& source) noexcept {
 // Takes stale completions, to make room for others when many handles are closed.
 void uring_requests::discard_oldest_stale() noexcept {
   while (ring_.ready() > 0) {
-    const io_uring_cqe& oldest = ring_.at(0);
-    const bool is_subscription = tag_of(oldest) == subscription_id::tag;
-    if (is_subscription ? target_of(oldest) != nullptr : oldest.user_data != ignored) return;
-    const io_uring_cqe stale = ring_.take();
-    if (is_subscription) discard(stale);
+    const io_uring_cqe& oldest_completion = ring_.at(0);
+    const bool is_subscription = tag_of(oldest_completion) == subscription_id::tag;
+    if (is_subscription ? target_of(oldest_completion) != nullptr
+                        : oldest_completion.user_data != ignored)
+      return;
+    const io_uring_cqe completion = ring_.take();
+    if (is_subscription) discard(completion);
   }
 }
 
 // ---- subscribing
 
-void uring_requests::subscribe_to(handle& target, direction way) noexcept {
+void uring_requests::subscribe_to(handle& target, direction side) noexcept {
   registration& entry = registrations_[target.index];
-  if (way == direction::write) return subscribe(target, subscription::writable);
+  if (side == direction::write) return subscribe(target, subscription::writable);
   const request& reader = *target.reader;
   if (can_accept(reader)) return subscribe(target, subscription::accept);
   if (prefers_to_receive(target, entry)) {
@@ -190,7 +194,7 @@ void uring_requests::note_unconfirmed(handle& target) noexcept {
   entry.is_unconfirmed = true;
   if (entry.is_in_unconfirmed) return;
   entry.is_in_unconfirmed = true;
-  unconfirmed_.push_back(target.index);
+  unconfirmed_handles_.push_back(target.index);
 }
 
 bool uring_requests::can_receive(const handle& source, const request& reader) const noexcept {
@@ -230,15 +234,15 @@ void uring_requests::note_change(handle& target) noexcept {
   registration& entry = registrations_[target.index];
   if (entry.is_in_changed) return;
   entry.is_in_changed = true;
-  changed_.push_back(target.index);
+  changed_handles_.push_back(target.index);
 }
 
 bool uring_requests::submit_changes() noexcept {
-  while (!changed_.empty()) {
-    const std::uint32_t index = changed_.back();
+  while (!changed_handles_.empty()) {
+    const std::uint32_t index = changed_handles_.back();
     if (handles()[index] != nullptr && !submit_changes_of(index)) return false;
     registrations_[index].is_in_changed = false;
-    changed_.pop_back();
+    changed_handles_.pop_back();
   }
   return true;
 }
@@ -246,12 +250,12 @@ bool uring_requests::submit_changes() noexcept {
 bool uring_requests::submit_changes_of(std::uint32_t index) noexcept {
   handle& target = *handles()[index];
   registration& entry = registrations_[index];
-  for (const subscription each : all_subscriptions) {
-    if (entry.wanted.has(each) && !is_waited_for(target, each)) entry.wanted.erase(each);
-    const bool is_wanted = entry.wanted.has(each);
-    const bool is_armed = entry.armed.has(each);
-    if (is_wanted && !is_armed && !submit(target, each)) return false;
-    if (!is_wanted && is_armed && !entry.cancelled.has(each) && !submit_cancel(index, each))
+  for (const subscription kind : all_subscriptions) {
+    if (entry.wanted.has(kind) && !is_waited_for(target, kind)) entry.wanted.erase(kind);
+    const bool is_wanted = entry.wanted.has(kind);
+    const bool is_armed = entry.armed.has(kind);
+    if (is_wanted && !is_armed && !submit(target, kind)) return false;
+    if (!is_wanted && is_armed && !entry.cancelled.has(kind) && !submit_cancel(index, kind))
       return false;
   }
   return true;
@@ -269,43 +273,46 @@ bool uring_requests::is_waited_for(const handle& target, subscription kind) cons
 }
 
 bool uring_requests::submit(handle& target, subscription kind) noexcept {
-  io_uring_sqe* const next = ring_.next_submission();
-  if (next == nullptr) return false;
+  io_uring_sqe* const submission = ring_.next_submission();
+  if (submission == nullptr) return false;
   const int fd = target.fd();
   switch (kind) {
-    case subscription::readable: io_uring_prep_poll_multishot(next, fd, readable_events); break;
+    case subscription::readable:
+      io_uring_prep_poll_multishot(submission, fd, readable_events);
+      break;
     // The poll for writing is multishot, too: a peer that has closed its direction is reported
     // repeatedly.
-    case subscription::writable: io_uring_prep_poll_multishot(next, fd, POLLOUT); break;
+    case subscription::writable: io_uring_prep_poll_multishot(submission, fd, POLLOUT); break;
     case subscription::receive:
-      io_uring_prep_recv_multishot(next, fd, nullptr, 0, 0);
-      next->flags |= IOSQE_BUFFER_SELECT;
-      next->buf_group = buffer_ring::group;
+      io_uring_prep_recv_multishot(submission, fd, nullptr, 0, 0);
+      submission->flags |= IOSQE_BUFFER_SELECT;
+      submission->buf_group = buffer_ring::group;
       break;
     case subscription::accept:
-      io_uring_prep_multishot_accept(next, fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      io_uring_prep_multishot_accept(submission, fd, nullptr, nullptr,
+                                     SOCK_NONBLOCK | SOCK_CLOEXEC);
       break;
   }
-  next->user_data = std::uint64_t{id_of(target.index, kind)};
+  submission->user_data = std::uint64_t{id_of(target.index, kind)};
   registrations_[target.index].armed.insert(kind);
   update_flags(target);
   return true;
 }
 
 bool uring_requests::submit_cancel(std::uint32_t index, subscription kind) noexcept {
-  io_uring_sqe* const next = ring_.next_submission();
-  if (next == nullptr) return false;
-  io_uring_prep_cancel64(next, std::uint64_t{id_of(index, kind)}, 0);
-  next->user_data = ignored;
+  io_uring_sqe* const submission = ring_.next_submission();
+  if (submission == nullptr) return false;
+  io_uring_prep_cancel64(submission, std::uint64_t{id_of(index, kind)}, 0);
+  submission->user_data = ignored;
   registrations_[index].cancelled.insert(kind);
   return true;
 }
 
 bool uring_requests::cancel_all_of(std::uint32_t index) noexcept {
   const registration& entry = registrations_[index];
-  const subscription_set live = entry.armed - (entry.cancelled | entry.ended);
-  for (const subscription each : all_subscriptions) {
-    if (live.has(each) && !submit_cancel(index, each)) return false;
+  const subscription_set subscriptions = entry.armed - (entry.cancelled | entry.ended);
+  for (const subscription kind : all_subscriptions) {
+    if (subscriptions.has(kind) && !submit_cancel(index, kind)) return false;
   }
   return true;
 }
@@ -322,26 +329,26 @@ bool uring_requests::cancel_all() noexcept {
 
 void uring_requests::restart() noexcept {
   examined_until_ = ring_.taken();
-  changed_.clear();
+  changed_handles_.clear();
   for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
     registration& entry = registrations_[index];
     entry.is_in_changed = false;
-    handle* const each = handles()[index];
-    if (each == nullptr) continue;
+    handle* const target = handles()[index];
+    if (target == nullptr) continue;
     entry.wanted = entry.armed = entry.cancelled = entry.ended = {};
-    each->flags.insert(handle_flag::may_read);
-    each->flags.insert(handle_flag::may_write);
-    update_flags(*each);
-    if (each->reading() || each->writing()) serve_later(*each);
+    target->flags.insert(handle_flag::may_read);
+    target->flags.insert(handle_flag::may_write);
+    update_flags(*target);
+    if (target->reading() || target->writing()) serve_later(*target);
   }
 }
 
 void uring_requests::discard_early_data() noexcept {
   for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
-    registration& each = registrations_[index];
-    each.early_bytes.clear(buffers_);
-    each.early_error = 0;
-    each.has_early_connections = false;
+    registration& entry = registrations_[index];
+    entry.early_bytes.clear(buffers_);
+    entry.early_error = 0;
+    entry.has_early_connections = false;
   }
   connections_.clear();
 }
@@ -356,19 +363,19 @@ void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_
     return hand_over(*target, *target->reader, result::of(count), completions);
   }
   if (deliver_connection(*target, completion)) {
-    unique_fd accepted(completion.res);
+    unique_fd connection_fd(completion.res);
     auto& acceptor = static_cast<accept_request&>(*target->reader);
-    if (!fill_peer(acceptor, accepted.get())) return;
-    return hand_over(*target, acceptor, result::of(static_cast<std::size_t>(accepted.release())),
-                     completions);
+    if (!fill_peer(acceptor, connection_fd.get())) return;
+    return hand_over(*target, acceptor,
+                     result::of(static_cast<std::size_t>(connection_fd.release())), completions);
   }
   record_for(*target, completion);
-  const subscription which = subscription_of(completion);
-  if (!is_refusal(completion, which)) return serve(*target, 0, completions);
+  const subscription kind = subscription_of(completion);
+  if (!is_refusal(completion, kind)) return serve(*target, 0, completions);
   // The request ends with the error: another subscription would fail as well.
-  request* const waiting = which == subscription::writable ? target->writer : target->reader;
-  if (waiting != nullptr) {
-    hand_over(*target, *waiting, result::failure(-completion.res), completions);
+  request* const pending_request = kind == subscription::writable ? target->writer : target->reader;
+  if (pending_request != nullptr) {
+    hand_over(*target, *pending_request, result::failure(-completion.res), completions);
   }
 }
 
@@ -456,9 +463,9 @@ void uring_requests::record_received(handle& target, const io_uring_cqe& complet
 void uring_requests::record_accepted(handle& target, const io_uring_cqe& completion) noexcept {
   if (completion.res < 0) return;  // the next accept4(2) reports the error again
   unsubscribe(target, subscription::accept);
-  unique_fd accepted(completion.res);
+  unique_fd connection_fd(completion.res);
   try {
-    connections_.push_back({target.index, std::move(accepted)});
+    connections_.push_back({target.index, std::move(connection_fd)});
     registrations_[target.index].has_early_connections = true;
   } catch (...) {
     return;  // closes the connection
@@ -497,18 +504,18 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
     case request_kind::receive:
     case request_kind::receive_transient:
     case request_kind::receive_shared: {
-      received oldest = entry.early_bytes.pop(buffers_);
-      const std::size_t count = oldest.size();
-      lend_to(reader, std::move(oldest));
+      received bytes = entry.early_bytes.pop(buffers_);
+      const std::size_t count = bytes.size();
+      lend_to(reader, std::move(bytes));
       return result::of(count);
     }
     case request_kind::read: {
-      auto& reading = static_cast<read_request&>(reader);
-      const std::size_t count = entry.early_bytes.read(buffers_, reading.rest);
-      reading.rest = reading.rest.subspan(count);
-      reading.done += count;
-      if (reading.whole() && !reading.rest.empty()) return std::nullopt;
-      return result::of(reading.done);
+      auto& read = static_cast<read_request&>(reader);
+      const std::size_t count = entry.early_bytes.read(buffers_, read.rest);
+      read.rest = read.rest.subspan(count);
+      read.done += count;
+      if (read.whole() && !read.rest.empty()) return std::nullopt;
+      return result::of(read.done);
     }
     case request_kind::scatter:
       return result::of(scatter_early(entry, static_cast<scatter_request&>(reader).pieces));
@@ -527,17 +534,17 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
 // Returns the listener's oldest early connection whose peer is still there.
 std::optional<result> uring_requests::accept_early(accept_request& acceptor) noexcept {
   const std::uint32_t listener = acceptor.target().index;
-  const auto is_its = [listener](const early_connection& each) {
-    return each.listener_index == listener;
+  const auto is_its = [listener](const early_connection& connection) {
+    return connection.listener_index == listener;
   };
   std::optional<result> outcome;
-  auto next = std::ranges::find_if(connections_, is_its);
-  while (next != connections_.end() && !outcome) {
-    unique_fd fd = std::move(next->fd);
-    next = std::find_if(connections_.erase(next), connections_.end(), is_its);
+  auto match = std::ranges::find_if(connections_, is_its);
+  while (match != connections_.end() && !outcome) {
+    unique_fd fd = std::move(match->fd);
+    match = std::find_if(connections_.erase(match), connections_.end(), is_its);
     if (fill_peer(acceptor, fd.get())) outcome = result::of(static_cast<std::size_t>(fd.release()));
   }
-  registrations_[listener].has_early_connections = next != connections_.end();
+  registrations_[listener].has_early_connections = match != connections_.end();
   return outcome;
 }
 
@@ -578,20 +585,21 @@ void uring_requests::update_flags(handle& target) noexcept {
 }
 
 bool uring_requests::has_unconfirmed() noexcept {
-  while (!unconfirmed_.empty() && !registrations_[unconfirmed_.back()].is_unconfirmed) {
-    registrations_[unconfirmed_.back()].is_in_unconfirmed = false;
-    unconfirmed_.pop_back();
+  while (!unconfirmed_handles_.empty() &&
+         !registrations_[unconfirmed_handles_.back()].is_unconfirmed) {
+    registrations_[unconfirmed_handles_.back()].is_in_unconfirmed = false;
+    unconfirmed_handles_.pop_back();
   }
-  return !unconfirmed_.empty();
+  return !unconfirmed_handles_.empty();
 }
 
 void uring_requests::check_some_after_interruption() noexcept {
-  for (std::size_t remaining = checked_at_once; remaining > 0 && unchecked_ > 0;
-       --remaining, --unchecked_) {
+  for (std::size_t handles_left = checked_at_once; handles_left > 0 && unchecked_handles_ > 0;
+       --handles_left, --unchecked_handles_) {
     last_checked_ = last_checked_ == 0 ? registrations_.size() - 1 : last_checked_ - 1;
-    handle* const next = handles()[last_checked_];
-    if (next != nullptr && registrations_[last_checked_].armed.has(subscription::receive)) {
-      note_unconfirmed(*next);
+    handle* const candidate = handles()[last_checked_];
+    if (candidate != nullptr && registrations_[last_checked_].armed.has(subscription::receive)) {
+      note_unconfirmed(*candidate);
     }
   }
 }
@@ -603,19 +611,19 @@ void uring_requests::check_some_after_interruption() noexcept {
 void uring_requests::retry_short_reads() noexcept {
   check_some_after_interruption();
   while (has_unconfirmed()) {
-    const std::uint32_t index = unconfirmed_.back();
+    const std::uint32_t index = unconfirmed_handles_.back();
     registrations_[index].is_unconfirmed = false;  // drops it from the list
-    handle& waiting = *handles()[index];
-    waiting.flags.erase(handle_flag::trusts_short_read);
-    const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if not known
-    if (at_urgent_data > 0) waiting.flags.insert(handle_flag::short_reads_mislead);
+    handle& target = *handles()[index];
+    target.flags.erase(handle_flag::trusts_short_read);
+    const int at_urgent_data = ::sockatmark(target.fd());  // negative if not known
+    if (at_urgent_data > 0) target.flags.insert(handle_flag::short_reads_mislead);
     if (registrations_[index].armed.has(subscription::receive)) {
       // When the subscription has ended, the reader is tried by calls, which pass the urgent data.
-      if (at_urgent_data > 0) unsubscribe(waiting, subscription::receive);
+      if (at_urgent_data > 0) unsubscribe(target, subscription::receive);
       continue;
     }
-    if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
-    if (waiting.reading() && waiting.flags.has(handle_flag::may_read)) serve_later(waiting);
+    if (at_urgent_data != 0) target.flags.insert(handle_flag::may_read);
+    if (target.reading() && target.flags.has(handle_flag::may_read)) serve_later(target);
   }
 }
 

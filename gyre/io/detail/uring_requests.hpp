@@ -123,17 +123,17 @@ class uring_requests final : public ready_requests {
   /// no request.
   void record(const io_uring_cqe& completion) noexcept;
   /// Returns whether retry_short_reads() has nothing to do.
-  bool all_reads_confirmed() noexcept { return unchecked_ == 0 && !has_unconfirmed(); }
+  bool all_reads_confirmed() noexcept { return unchecked_handles_ == 0 && !has_unconfirmed(); }
   /// Tries requests again that wait only because a short read suggested that nothing was left.
   void retry_short_reads() noexcept;
   /// Called when a signal has interrupted the loop's wait. TCP does not pass urgent data while a
   /// signal is pending: a receive then ends without a completion although bytes follow, and is
   /// tried again only when more arrive. retry_short_reads() looks for such receives, at some
   /// handles in each call, so that signals cost a loop with many connections little.
-  void note_interruption() noexcept { unchecked_ = registrations_.size(); }
+  void note_interruption() noexcept { unchecked_handles_ = registrations_.size(); }
   bool end_receiving_ahead(handle& source) noexcept override;
   /// Returns the number of completions that were examined before they were taken, to close handles.
-  std::uint64_t examined_completions() const noexcept { return examined_; }
+  std::uint64_t examined_completions() const noexcept { return examined_completions_; }
 
  private:
   // The size in bytes of a message after which calls receive instead of the ring; the size of a
@@ -157,8 +157,8 @@ class uring_requests final : public ready_requests {
     subscription_set armed;  // subscriptions that the kernel has
     subscription_set cancelled;
     subscription_set ended;  // subscriptions whose last completion is ready
-    // Whether the index is in changed_ or unconfirmed_. An index in unconfirmed_ may be out of
-    // date: `is_unconfirmed` decides.
+    // Whether the index is in changed_handles_ or unconfirmed_handles_. An index in
+    // unconfirmed_handles_ may be out of date: `is_unconfirmed` decides.
     bool is_in_changed : 1 = false;
     bool is_in_unconfirmed : 1 = false;
     bool is_unconfirmed : 1 = false;
@@ -167,7 +167,7 @@ class uring_requests final : public ready_requests {
       return !early_bytes.empty() || early_error != 0 || has_early_connections;
     }
     void end(subscription kind) noexcept {
-      for (subscription_set* const each : {&wanted, &armed, &cancelled, &ended}) each->erase(kind);
+      for (subscription_set* const set : {&wanted, &armed, &cancelled, &ended}) set->erase(kind);
     }
     bool has_live() const noexcept { return !(armed - ended).empty(); }
   };
@@ -181,11 +181,11 @@ class uring_requests final : public ready_requests {
   void add(handle& target) override;
   void remove(handle& target) noexcept override;
   int watch(handle& /*target*/, direction /*way*/) noexcept override { return 0; }
-  int wait_for(handle& target, direction way) noexcept override {
-    subscribe_to(target, way);
+  int wait_for(handle& target, direction side) noexcept override {
+    subscribe_to(target, side);
     return 0;
   }
-  void subscribe_to(handle& target, direction way) noexcept;
+  void subscribe_to(handle& target, direction side) noexcept;
   result take_early(handle& target, request& reader) noexcept override;
   bool may_have_early(const handle& target) const noexcept override {
     return ring_.ready() > 0 || registrations_[target.index].has_early_data();
@@ -241,17 +241,17 @@ class uring_requests final : public ready_requests {
   uring& ring_;
   uring_features features_;
   chunked_array<registration> registrations_;  // the handle's index is the position
-  // Indices of handles, with room for all: changed_ has the handles whose subscriptions may have to
-  // change, unconfirmed_ the handles that wait because a read was short.
-  std::vector<std::uint32_t> changed_;
-  std::vector<std::uint32_t> unconfirmed_;
+  // Indices of handles, with room for all: changed_handles_ has the handles whose subscriptions may
+  // have to change, unconfirmed_handles_ the handles that wait because a read was short.
+  std::vector<std::uint32_t> changed_handles_;
+  std::vector<std::uint32_t> unconfirmed_handles_;
   // The number of handles that are still to be checked after an interruption, and the index of the
   // one that was checked last, so that frequent signals let all have their turn.
-  std::size_t unchecked_ = 0;
+  std::size_t unchecked_handles_ = 0;
   std::size_t last_checked_ = 0;
   std::vector<early_connection> connections_;
   std::uint64_t examined_until_ = 0;  // the number of the first completion not examined
-  std::uint64_t examined_ = 0;
+  std::uint64_t examined_completions_ = 0;
   buffer_ring buffers_;
   bool has_buffers_ = false;  // whether the ring has the buffers
 };

@@ -13,21 +13,21 @@ watched_inode& watched_inodes::add(int watch_descriptor, program_watch& watch,
   const auto entry =
       table_.emplace(std::piecewise_construct, std::forward_as_tuple(watch_descriptor),
                      std::forward_as_tuple(watch_descriptor, watch));
-  watched_inode& added = entry->second;
-  added.name = std::move(name);
-  added.generation = watch.generation;
+  watched_inode& new_inode = entry->second;
+  new_inode.name = std::move(name);
+  new_inode.generation = watch.generation;
   if (parent == nullptr) {
-    watch.top = &added;
-    return added;
+    watch.top = &new_inode;
+    return new_inode;
   }
   try {
-    parent->children.emplace(added.name, &added);
+    parent->children.emplace(new_inode.name, &new_inode);
   } catch (...) {
     table_.erase(entry);
     throw;
   }
-  added.parent = parent;
-  return added;
+  new_inode.parent = parent;
+  return new_inode;
 }
 
 void watched_inodes::move(watched_inode& inode, watched_inode& parent, std::string name,
@@ -62,9 +62,9 @@ void watched_inodes::erase(watched_inode& inode) noexcept {
 
 watched_inode* watched_inodes::find(int watch_descriptor, const program_watch& watch) noexcept {
   const auto [first, last] = table_.equal_range(watch_descriptor);
-  const auto found =
+  const auto match =
       std::find_if(first, last, [&](auto& entry) { return &entry.second.watch == &watch; });
-  return found != last ? &found->second : nullptr;
+  return match != last ? &match->second : nullptr;
 }
 
 void watched_inodes::collect(int watch_descriptor, std::vector<watched_inode*>& inodes) {
@@ -75,8 +75,8 @@ void watched_inodes::collect(int watch_descriptor, std::vector<watched_inode*>& 
 
 std::vector<int> watched_inodes::descriptors_of_tops() const {
   std::vector<int> descriptors;
-  for (const auto& [watch_descriptor, each] : table_) {
-    if (each.is_top()) descriptors.push_back(watch_descriptor);
+  for (const auto& [watch_descriptor, inode] : table_) {
+    if (inode.is_top()) descriptors.push_back(watch_descriptor);
   }
   return descriptors;
 }
@@ -90,8 +90,8 @@ watched_inode* watched_inodes::child(watched_inode& parent, std::string_view nam
 
 void watched_inodes::link_all_below(watched_inode& top) noexcept {
   watched_inode* last = &top;
-  for (watched_inode* each = &top; each != nullptr; each = each->next_below) {
-    for (const auto& [name, child] : each->children) {
+  for (watched_inode* inode = &top; inode != nullptr; inode = inode->next_below) {
+    for (const auto& [name, child] : inode->children) {
       last->next_below = child;
       last = child;
     }
@@ -99,27 +99,28 @@ void watched_inodes::link_all_below(watched_inode& top) noexcept {
 }
 
 std::vector<watched_inode*> watched_inodes::way_to(watched_inode& inode) {
-  std::vector<watched_inode*> way;
-  for (watched_inode* each = &inode; each != nullptr; each = each->parent) way.push_back(each);
-  std::ranges::reverse(way);
-  return way;
+  std::vector<watched_inode*> path;
+  for (watched_inode* ancestor = &inode; ancestor != nullptr; ancestor = ancestor->parent)
+    path.push_back(ancestor);
+  std::ranges::reverse(path);
+  return path;
 }
 
 std::string watched_inodes::path_of(const watched_inode& inode, std::string_view entry) {
   std::size_t size = entry.size();
-  for (const watched_inode* each = &inode; !each->is_top(); each = each->parent) {
-    size += each->name.size() + 1;
+  for (const watched_inode* ancestor = &inode; !ancestor->is_top(); ancestor = ancestor->parent) {
+    size += ancestor->name.size() + 1;
   }
   std::string path(size, '/');
   std::size_t begin = size;
-  const auto put = [&](std::string_view name) {
+  const auto append = [&](std::string_view name) {
     begin -= name.size();
     name.copy(path.data() + begin, name.size());
   };
-  put(entry);
-  for (const watched_inode* each = &inode; !each->is_top(); each = each->parent) {
+  append(entry);
+  for (const watched_inode* ancestor = &inode; !ancestor->is_top(); ancestor = ancestor->parent) {
     --begin;
-    put(each->name);
+    append(ancestor->name);
   }
   // The path of a directory itself has no slash at its end.
   if (entry.empty() && !inode.is_top()) path.pop_back();

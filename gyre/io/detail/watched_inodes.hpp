@@ -126,12 +126,12 @@ class watched_inodes {
   /// Links an inode and everything below it, by next_below.
   static void link_all_below(watched_inode& top) noexcept;
   static bool is_within(const watched_inode& inode, const watched_inode& top) noexcept {
-    return any_on_way(inode, [&](const watched_inode& each) { return &each == &top; });
+    return any_on_way(inode, [&](const watched_inode& ancestor) { return &ancestor == &top; });
   }
   /// Returns whether `predicate` is true for an inode, or for one above it.
   static bool any_on_way(const watched_inode& inode, auto predicate) noexcept {
-    for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
-      if (predicate(*each)) return true;
+    for (const watched_inode* ancestor = &inode; ancestor != nullptr; ancestor = ancestor->parent) {
+      if (predicate(*ancestor)) return true;
     }
     return false;
   }

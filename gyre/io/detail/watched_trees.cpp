@@ -61,16 +61,16 @@ int watched_trees::compare(int fd, const watched_inode& inode) noexcept {
 
 void watched_trees::drop(watched_inode& top) noexcept {
   watched_inodes::link_all_below(top);
-  for (watched_inode* each = &top; each != nullptr; each = each->next_below)
-    each->is_leaving = true;
-  std::erase_if(scans_, [](const scan& each) { return each.of->is_leaving; });
-  std::erase_if(unverified_, [](const watched_inode* each) { return each->is_leaving; });
+  for (watched_inode* inode = &top; inode != nullptr; inode = inode->next_below)
+    inode->is_leaving = true;
+  std::erase_if(scans_, [](const scan& scan) { return scan.of->is_leaving; });
+  std::erase_if(unverified_inodes_, [](const watched_inode* inode) { return inode->is_leaving; });
   if (top.is_top()) std::erase(rescans_, &top.watch);
   watched_inodes::detach(top);
-  for (watched_inode* each = &top; each != nullptr;) {
-    watched_inode& ended = *std::exchange(each, each->next_below);
-    const int watch_descriptor = ended.watch_descriptor;
-    inodes_.erase(ended);
+  for (watched_inode* inode = &top; inode != nullptr;) {
+    watched_inode& old_inode = *std::exchange(inode, inode->next_below);
+    const int watch_descriptor = old_inode.watch_descriptor;
+    inodes_.erase(old_inode);
     // This fails if the kernel has already ended the watch; the record of that end is then ignored.
     if (!inodes_.contains(watch_descriptor)) system::remove_watch(inotify_, watch_descriptor);
   }
@@ -98,13 +98,13 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
 // Opens the directory name by name, to find the first name that leads elsewhere.
 watched_trees::reach_result watched_trees::reach(watched_inode& directory) {
   auto fd = system::open_at(AT_FDCWD, directory.watch.path.c_str(), O_DIRECTORY);
-  for (watched_inode* const each : watched_inodes::way_to(directory)) {
-    if (fd && !each->is_top()) {
-      fd = system::open_at(fd->get(), each->name.c_str(), O_DIRECTORY | O_NOFOLLOW);
+  for (watched_inode* const inode : watched_inodes::way_to(directory)) {
+    if (fd && !inode->is_top()) {
+      fd = system::open_at(fd->get(), inode->name.c_str(), O_DIRECTORY | O_NOFOLLOW);
     }
-    const int error = fd ? compare(fd->get(), *each) : fd.error();
+    const int error = fd ? compare(fd->get(), *inode) : fd.error();
     if (error != 0) {
-      return {.fd = {}, .error = error, .missing = is_absence(error) ? each : nullptr};
+      return {.fd = {}, .error = error, .missing_inode = is_absence(error) ? inode : nullptr};
     }
   }
   return {.fd = *std::move(fd)};
@@ -161,35 +161,35 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
   child->generation = watch.generation;
   if (extent.reports_all) child->is_untold = child->was_ended = false;
   doubt_others(directory, name, child);
-  return {.is_certain = true, .at = child, .is_new = is_new};
+  return {.is_certain = true, .inode = child, .is_new = is_new};
 }
 
 void watched_trees::doubt(watched_inode& inode) {
   if (inode.is_doubted) return;
-  unverified_.push_back(&inode);
+  unverified_inodes_.push_back(&inode);
   inode.is_doubted = true;
 }
 
 void watched_trees::doubt_others(watched_inode& directory, std::string_view name,
                                  const watched_inode* occupant) {
-  for (const auto& [same, each] : watched_inodes::named(directory, name)) {
-    if (each != occupant) doubt(*each);
+  for (const auto& [key, inode] : watched_inodes::named(directory, name)) {
+    if (inode != occupant) doubt(*inode);
   }
 }
 
 bool watched_trees::settle() {
-  if (unverified_.empty()) return false;
-  watched_inode& inode = *unverified_.back();
-  unverified_.pop_back();
+  if (unverified_inodes_.empty()) return false;
+  watched_inode& inode = *unverified_inodes_.back();
+  unverified_inodes_.pop_back();
   inode.is_doubted = false;
   const reach_result place = reach(inode);
   if (place.fd) {
     if (std::exchange(inode.is_lost, false)) retell(inode, true);
     if (inode.wanted) request(inode, {});
-  } else if (place.missing == nullptr) {
+  } else if (place.missing_inode == nullptr) {
     fail(inode.watch, place.error);
-  } else if (!place.missing->is_top()) {
-    drop(*place.missing);
+  } else if (!place.missing_inode->is_top()) {
+    drop(*place.missing_inode);
   } else if (!std::exchange(inode.watch.leads_elsewhere, true)) {
     failure_ = errc::watch_moved;
   }
@@ -292,38 +292,38 @@ bool watched_trees::sweep() {
   rescans_.pop_back();
   if (tree.failure) return true;
   tree.lacked_resources = false;
-  std::vector<watched_inode*> kept{tree.top};
-  std::vector<watched_inode*> missing;
-  for (std::size_t index = 0; index < kept.size(); ++index) {
-    for (const auto& [name, child] : kept[index]->children) {
-      (child->generation == tree.generation ? kept : missing).push_back(child);
+  std::vector<watched_inode*> inodes{tree.top};
+  std::vector<watched_inode*> lost_inodes;
+  for (std::size_t index = 0; index < inodes.size(); ++index) {
+    for (const auto& [name, child] : inodes[index]->children) {
+      (child->generation == tree.generation ? inodes : lost_inodes).push_back(child);
     }
   }
-  for (watched_inode* const each : missing) drop(*each);
+  for (watched_inode* const inode : lost_inodes) drop(*inode);
   return true;
 }
 
 void watched_trees::report_created(const watched_inode& directory, std::string_view name,
                                    bool is_directory) {
   if (!contains(directory.watch.changes, file_change::created)) return;
-  found_.push_back({.watch = directory.watch.id,
-                    .kind = file_change::created,
-                    .is_directory = is_directory,
-                    .name = watched_inodes::path_of(directory, name)});
+  found_events_.push_back({.watch = directory.watch.id,
+                           .kind = file_change::created,
+                           .is_directory = is_directory,
+                           .name = watched_inodes::path_of(directory, name)});
 }
 
 // ---- records
 
 void watched_trees::come(watched_inode& directory, std::string_view name) {
   const look now = look_at(directory, name);
-  if (now.at != nullptr && std::exchange(now.at->was_ended, false)) retell(*now.at, false);
+  if (now.inode != nullptr && std::exchange(now.inode->was_ended, false)) retell(*now.inode, false);
 }
 
 void watched_trees::leave(watched_inode& directory, std::string_view name) {
   watched_inode* const old_child = watched_inodes::child(directory, name, order::oldest);
   const look now = look_at(directory, name);
   end_name(directory, name, now);
-  if (old_child == nullptr || now.at == old_child) return;
+  if (old_child == nullptr || now.inode == old_child) return;
   if (now.is_certain) {
     drop(*old_child);
   } else {
@@ -333,25 +333,25 @@ void watched_trees::leave(watched_inode& directory, std::string_view name) {
 
 bool watched_trees::move(watched_inode& source, std::string_view old_name, watched_inode& target,
                          std::string_view name) {
-  watched_inode* moved = watched_inodes::child(source, old_name, order::oldest);
-  if (moved != nullptr && watched_inodes::is_within(target, *moved)) moved = nullptr;
-  const bool was_told = moved != nullptr && is_told(*moved);
-  if (moved != nullptr) {
-    inodes_.move(*moved, target, std::string(name), order::oldest);
-    moved->is_untold = moved->was_ended = false;
+  watched_inode* inode = watched_inodes::child(source, old_name, order::oldest);
+  if (inode != nullptr && watched_inodes::is_within(target, *inode)) inode = nullptr;
+  const bool was_told = inode != nullptr && is_told(*inode);
+  if (inode != nullptr) {
+    inodes_.move(*inode, target, std::string(name), order::oldest);
+    inode->is_untold = inode->was_ended = false;
   }
-  const look old = look_at(source, old_name);
-  end_name(source, old_name, old);
+  const look old_look = look_at(source, old_name);
+  end_name(source, old_name, old_look);
   const look now = look_at(target, name);
   // A directory that was found early under the old name would have its entries mistaken for those
   // of the moved one.
-  const bool was_alone = old.at == nullptr || old.is_new;
-  if (was_told && was_alone && now.at == moved) return true;
-  if (moved != nullptr && now.at != moved && old.at != moved) {
-    moved->is_lost = true;
-    doubt(*moved);
+  const bool was_alone = old_look.inode == nullptr || old_look.is_new;
+  if (was_told && was_alone && now.inode == inode) return true;
+  if (inode != nullptr && now.inode != inode && old_look.inode != inode) {
+    inode->is_lost = true;
+    doubt(*inode);
   }
-  if (now.at != nullptr && !now.is_new) retell(*now.at, false);
+  if (now.inode != nullptr && !now.is_new) retell(*now.inode, false);
   return false;
 }
 
@@ -362,15 +362,16 @@ void watched_trees::remove(watched_inode& directory, std::string_view name) {
 
 // Marks directories that were found under a name before the name's records arrived.
 void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& view) {
-  for (const auto& [same, each] : watched_inodes::named(directory, name)) {
-    if (!view.is_new || view.at != each) each->was_ended = true;
+  for (const auto& [key, inode] : watched_inodes::named(directory, name)) {
+    if (!view.is_new || view.inode != inode) inode->was_ended = true;
   }
 }
 
 // Returns whether the program knows the inode under its present name.
 bool watched_trees::is_told(const watched_inode& inode) noexcept {
-  return !watched_inodes::any_on_way(inode, [](const watched_inode& each) {
-    return each.is_untold || each.was_ended || (each.wanted && each.wanted->reports_all);
+  return !watched_inodes::any_on_way(inode, [](const watched_inode& ancestor) {
+    return ancestor.is_untold || ancestor.was_ended ||
+           (ancestor.wanted && ancestor.wanted->reports_all);
   });
 }
 

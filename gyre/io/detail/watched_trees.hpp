@@ -31,7 +31,7 @@ class watched_trees {
  public:
   /// Appends the entries of new directories to `events`.
   watched_trees(int inotify, std::deque<file_event>& events) noexcept
-      : inotify_(inotify), found_(events) {}
+      : inotify_(inotify), found_events_(events) {}
 
   watched_inodes& inodes() noexcept { return inodes_; }
 
@@ -77,13 +77,14 @@ class watched_trees {
   };
   struct look {
     bool is_certain;  // whether it is known which inode has the name; false after an error
-    watched_inode* at = nullptr;
+    watched_inode* inode = nullptr;
     bool is_new = false;
   };
   struct reach_result {
     unique_fd fd;
     int error = 0;
-    watched_inode* missing = nullptr;  // the first inode on the path that is not at its position
+    // The first inode on the path that is not at its position.
+    watched_inode* missing_inode = nullptr;
   };
 
   look look_at(watched_inode& directory, std::string_view name);
@@ -105,11 +106,11 @@ class watched_trees {
   bool sweep();
 
   int inotify_;
-  std::deque<file_event>& found_;
+  std::deque<file_event>& found_events_;
   watched_inodes inodes_;
   std::deque<scan> scans_;
   std::vector<program_watch*> rescans_;  // trees that are read again as a whole
-  std::vector<watched_inode*> unverified_;
+  std::vector<watched_inode*> unverified_inodes_;
   std::error_code failure_;
   bool has_lacked_resources_ = false;
 };

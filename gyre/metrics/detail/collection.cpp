@@ -23,12 +23,12 @@ void collection::end_part() noexcept {
     const std::lock_guard lock(mutex_);
     is_last = --running_parts_ == 0;
   }
-  if (is_last) completed_.set();
+  if (is_last) completion_event_.set();
 }
 
 bool collection::close_list() noexcept {
   end_part();
-  return completed_.is_set();
+  return completion_event_.is_set();
 }
 
 std::vector<std::optional<collection::part>> collection::take_parts() noexcept {

@@ -33,13 +33,13 @@ class collection {
   /// Called after the last begin_part(). Returns whether all parts have ended.
   [[nodiscard]] bool close_list() noexcept;
   /// Set when all parts have ended, after close_list().
-  [[nodiscard]] manual_reset_event& completed() noexcept { return completed_; }
+  [[nodiscard]] manual_reset_event& completed() noexcept { return completion_event_; }
   /// Ends the collection. A part that has not come is empty.
   [[nodiscard]] std::vector<std::optional<part>> take_parts() noexcept;
 
  private:
   const exposition_format format_;
-  manual_reset_event completed_;
+  manual_reset_event completion_event_;
   std::mutex mutex_;  // guards the members below
   std::vector<std::optional<part>> parts_;
   std::size_t running_parts_ = 1;  // parts that have not ended, and one until close_list()

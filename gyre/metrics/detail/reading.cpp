@@ -10,12 +10,12 @@ namespace gyre::metrics::detail {
 reading::~reading() {
   if (collection_ == nullptr) return;
   // relaxed: a count, which orders nothing.
-  if (is_counted_) executor_->pending_.fetch_sub(1, std::memory_order_relaxed);
+  if (is_counted_) executor_->pending_readings_.fetch_sub(1, std::memory_order_relaxed);
   collection_->end_part();
 }
 
 void reading::count() noexcept {
-  executor_->pending_.fetch_add(1, std::memory_order_relaxed);
+  executor_->pending_readings_.fetch_add(1, std::memory_order_relaxed);
   is_counted_ = true;
 }
 
@@ -23,9 +23,9 @@ void reading::run() {
   const auto delay = gyre::detail::monotonic_now() - begin_;
   exposition samples(collection_->format());
   std::size_t failures = 0;
-  for (const std::shared_ptr<source>& each : sources_) {
-    if (each->is_executor()) each->record_response(delay);
-    if (each->is_read_by_owner() && !each->read(samples)) ++failures;
+  for (const std::shared_ptr<source>& source : sources_) {
+    if (source->is_executor()) source->record_response(delay);
+    if (source->is_read_by_owner() && !source->read(samples)) ++failures;
   }
   collection_->store_part(part_, std::move(samples), failures);
 }

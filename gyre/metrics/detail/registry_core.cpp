@@ -16,41 +16,43 @@
 namespace gyre::metrics::detail {
 
 std::uint64_t registry_core::add(source_settings settings) {
-  executor* const related = settings.owner != nullptr ? settings.owner : settings.self;
+  executor* const own_executor = settings.owner != nullptr ? settings.owner : settings.self;
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, each] : sources_) {
-    if (!settings.name.empty() && each->name() == settings.name && each->type() == settings.type) {
+  for (const auto& [number, source_of_number] : sources_) {
+    if (!settings.name.empty() && source_of_number->name() == settings.name &&
+        source_of_number->type() == settings.type) {
       throw std::invalid_argument("gyre::metrics::registry: two objects of one type are named '" +
                                   settings.name + "'");
     }
   }
-  std::shared_ptr<watched_executor> watched;
-  if (related != nullptr) {
+  std::shared_ptr<watched_executor> executor_entry;
+  if (own_executor != nullptr) {
     const auto match = std::ranges::find_if(
-        executors_, [related](const auto& each) { return each->is(*related); });
-    watched = match != executors_.end() ? *match : std::make_shared<watched_executor>(*related);
-    if (match == executors_.end()) executors_.push_back(watched);
+        executors_, [own_executor](const auto& entry) { return entry->is(*own_executor); });
+    executor_entry =
+        match != executors_.end() ? *match : std::make_shared<watched_executor>(*own_executor);
+    if (match == executors_.end()) executors_.push_back(executor_entry);
   }
-  auto added = std::make_shared<source>(std::move(settings), watched);
-  sources_.emplace(++last_id_, std::move(added));
-  if (watched != nullptr) watched->add_object();
+  auto new_source = std::make_shared<source>(std::move(settings), executor_entry);
+  sources_.emplace(++last_id_, std::move(new_source));
+  if (executor_entry != nullptr) executor_entry->add_object();
   return last_id_;
 }
 
 void registry_core::remove(std::uint64_t number) noexcept {
-  std::shared_ptr<source> removed;
+  std::shared_ptr<source> old_source;
   {
     const std::lock_guard lock(mutex_);
     const auto match = sources_.find(number);
     if (match == sources_.end()) return;
-    removed = std::move(match->second);
+    old_source = std::move(match->second);
     sources_.erase(match);
-    if (const auto& watched = removed->executor(); watched != nullptr) {
-      watched->remove_object();
-      if (!watched->has_objects()) std::erase(executors_, watched);
+    if (const auto& executor_entry = old_source->executor(); executor_entry != nullptr) {
+      executor_entry->remove_object();
+      if (!executor_entry->has_objects()) std::erase(executors_, executor_entry);
     }
   }
-  removed->remove();
+  old_source->remove();
 }
 
 void registry_core::throw_conflict(std::string_view name) {
@@ -59,31 +61,32 @@ void registry_core::throw_conflict(std::string_view name) {
 }
 
 void registry_core::check(const instrument& candidate, std::span<const std::string> labels) {
-  exposition trial(exposition_format::open_metrics);
-  candidate.write(trial);
+  exposition trial_exposition(exposition_format::open_metrics);
+  candidate.write(trial_exposition);
   std::vector<label> trial_labels;
-  for (const std::string& each : labels) trial_labels.push_back({each, ""});
-  if (!labels.empty()) trial.add_counter(candidate.name(), candidate.help(), 0U, trial_labels);
+  for (const std::string& name : labels) trial_labels.push_back({name, ""});
+  if (!labels.empty())
+    trial_exposition.add_counter(candidate.name(), candidate.help(), 0U, trial_labels);
 }
 
 std::vector<std::shared_ptr<source>> registry_core::sources() {
-  std::vector<std::shared_ptr<source>> copied;
+  std::vector<std::shared_ptr<source>> result;
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, each] : sources_) copied.push_back(each);
-  return copied;
+  for (const auto& [number, entry] : sources_) result.push_back(entry);
+  return result;
 }
 
 std::vector<registry_core::group> registry_core::group_by_executor(
     std::span<const std::shared_ptr<source>> sources) {
   std::vector<group> groups;
-  for (const std::shared_ptr<source>& each : sources) {
-    if (each->executor() == nullptr) continue;
-    auto match = std::ranges::find(groups, each->executor(), &group::executor);
+  for (const std::shared_ptr<source>& source : sources) {
+    if (source->executor() == nullptr) continue;
+    auto match = std::ranges::find(groups, source->executor(), &group::executor);
     if (match == groups.end()) {
-      groups.push_back({each->executor(), {}});
+      groups.push_back({source->executor(), {}});
       match = groups.end() - 1;
     }
-    match->sources.push_back(each);
+    match->sources.push_back(source);
   }
   return groups;
 }
@@ -92,41 +95,41 @@ task<exposition> registry_core::collect(std::shared_ptr<registry_core> self,
                                         exposition_format format, duration limit) {
   const std::vector<std::shared_ptr<source>> sources = self->sources();
   const std::vector<group> groups = group_by_executor(sources);
-  const auto gathered = std::make_shared<collection>(format);
-  for (const group& each : groups) {
-    const std::size_t number = gathered->begin_part();
-    each.executor->run(reading(gathered, number, each.executor, each.sources));
+  const auto pending_collection = std::make_shared<collection>(format);
+  for (const group& group : groups) {
+    const std::size_t number = pending_collection->begin_part();
+    group.executor->run(reading(pending_collection, number, group.executor, group.sources));
   }
 
   exposition result(format);
   self->write_instruments(result);
-  for (const std::shared_ptr<source>& each : sources) {
-    if (!each->is_read_by_owner() && !each->read(result)) self->failed_reads_.add();
+  for (const std::shared_ptr<source>& source : sources) {
+    if (!source->is_read_by_owner() && !source->read(result)) self->failed_reads_.add();
   }
-  if (!gathered->close_list()) {
-    auto waiting = as_expected(with_timeout(gathered->completed().wait(), limit));
-    const auto waited = co_await std::move(waiting);
-    if (!waited && waited.error() != std::errc::timed_out) throw std::system_error(waited.error());
+  if (!pending_collection->close_list()) {
+    auto wait = as_expected(with_timeout(pending_collection->completed().wait(), limit));
+    const auto end = co_await std::move(wait);
+    if (!end && end.error() != std::errc::timed_out) throw std::system_error(end.error());
   }
 
-  const std::vector<std::optional<collection::part>> parts = gathered->take_parts();
-  std::size_t unanswered = 0;
+  const std::vector<std::optional<collection::part>> parts = pending_collection->take_parts();
+  std::size_t missing_sources = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (const std::shared_ptr<source>& each : groups[i].sources) {
-      if (each->is_executor()) each->write_responses(result, parts[i].has_value());
-      if (each->is_read_by_owner() && !parts[i]) ++unanswered;
+    for (const std::shared_ptr<source>& source : groups[i].sources) {
+      if (source->is_executor()) source->write_responses(result, parts[i].has_value());
+      if (source->is_read_by_owner() && !parts[i]) ++missing_sources;
     }
     if (!parts[i]) continue;
     self->failed_reads_.add(parts[i]->failures);
     self->dropped_samples_.add(result.merge(parts[i]->samples));
   }
-  self->write_own(result, sources.size(), unanswered);
+  self->write_own(result, sources.size(), missing_sources);
   co_return result;
 }
 
 void registry_core::write_instruments(exposition& output) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, each] : instruments_) each->write(output);
+  for (const auto& [name, instrument] : instruments_) instrument->write(output);
 }
 
 void registry_core::write_own(exposition& output, std::size_t sources,

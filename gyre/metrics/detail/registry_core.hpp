@@ -37,15 +37,15 @@ class registry_core {
   Instrument& find_or_add(std::string_view name, std::span<const std::string> labels,
                           const Make& make) {
     const std::lock_guard lock(mutex_);
-    if (const auto known = instruments_.find(name); known != instruments_.end()) {
-      auto* const found = dynamic_cast<Instrument*>(known->second.get());
-      if (found == nullptr || !found->has_labels(labels)) throw_conflict(name);
-      return *found;
+    if (const auto match = instruments_.find(name); match != instruments_.end()) {
+      auto* const instrument = dynamic_cast<Instrument*>(match->second.get());
+      if (instrument == nullptr || !instrument->has_labels(labels)) throw_conflict(name);
+      return *instrument;
     }
-    std::unique_ptr<Instrument> added = make();
-    check(*added, labels);
-    Instrument& result = *added;
-    instruments_.emplace(name, std::move(added));
+    std::unique_ptr<Instrument> new_instrument = make();
+    check(*new_instrument, labels);
+    Instrument& result = *new_instrument;
+    instruments_.emplace(name, std::move(new_instrument));
     return result;
   }
   [[nodiscard]] counter& refused_series() noexcept { return refused_series_; }

@@ -35,8 +35,8 @@ striped_cells::striped_cells(std::size_t counts)
 std::uint64_t striped_cells::sum(std::size_t index) const noexcept {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < stripes_; ++i) {
-    const line& each = lines_[i * lines_per_stripe_ + index / line::size];
-    total += each.cells[index % line::size].load(std::memory_order_relaxed);
+    const line& line = lines_[i * lines_per_stripe_ + index / line::size];
+    total += line.cells[index % line::size].load(std::memory_order_relaxed);
   }
   return total;
 }

@@ -39,7 +39,7 @@ void watched_executor::run(reading work) {
   const std::lock_guard lock(mutex_);
   if (objects_ == 0) return;
   // relaxed: a count, which orders nothing.
-  if (pending_.load(std::memory_order_relaxed) >= max_pending) return;
+  if (pending_readings_.load(std::memory_order_relaxed) >= max_pending) return;
   work.count();
   try {
     spawn(*target_, run_reading(std::move(work)), {.name = "metrics"});

@@ -39,7 +39,7 @@ class watched_executor {
   static constexpr std::size_t max_pending = 8;
 
   executor* const target_;
-  gyre::detail::atomic<std::size_t> pending_{0};
+  gyre::detail::atomic<std::size_t> pending_readings_{0};
   std::mutex mutex_;  // guards objects_, and keeps the executor alive during a post
   std::size_t objects_ = 0;
 };

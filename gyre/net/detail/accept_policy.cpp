@@ -37,7 +37,7 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
   const std::chrono::nanoseconds length = backoff_.delay(++pauses_);
   std::size_t refused_count = 0;
   if (is_out_of_descriptors(error)) {
-    for (std::size_t remaining = max_refused_at_once; remaining > 0; --remaining) {
+    for (std::size_t attempts_left = max_refused_at_once; attempts_left > 0; --attempts_left) {
       if (!refuse_next(listening_fd, refused_count)) break;
     }
   }
@@ -48,11 +48,11 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
 // connection may be waiting.
 bool accept_policy::refuse_next(int listening_fd, std::size_t& refused_count) noexcept {
   reserve_.reset();
-  auto accepted = system::accept(listening_fd);
-  if (accepted) accepted->reset();
+  auto connection = system::accept(listening_fd);
+  if (connection) connection->reset();
   reserve_ = open_reserve();
-  if (accepted) ++refused_count;
-  return accepted || (accepted.error() != EAGAIN && !is_exhaustion(accepted.error()));
+  if (connection) ++refused_count;
+  return connection || (connection.error() != EAGAIN && !is_exhaustion(connection.error()));
 }
 
 }  // namespace gyre::net::detail

@@ -29,8 +29,8 @@ attached_output::progress attached_output::send_file_part(io::handle& socket,
   const io::result outcome =
       io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
   if (outcome.would_block()) return {};
-  if (!outcome) return {.failed = outcome.error()};
-  if (outcome.count() == 0) return {.failed = io::errc::unexpected_end};  // the file has shrunk
+  if (!outcome) return {.error = outcome.error()};
+  if (outcome.count() == 0) return {.error = io::errc::unexpected_end};  // the file has shrunk
   io.charge(outcome.count());
   part.left -= outcome.count();
   const bool is_sent = part.left == 0;
@@ -40,15 +40,15 @@ attached_output::progress attached_output::send_file_part(io::handle& socket,
 
 attached_output::progress attached_output::send_descriptors(io::handle& socket, io::backend& io,
                                                             std::span<iovec> pieces) noexcept {
-  const std::vector<unique_fd>& owned = first().fds;
+  const std::vector<unique_fd>& fd_owners = first().fds;
   std::array<int, message_with_fds::max_fds> fds;
-  std::ranges::transform(owned, fds.begin(), &unique_fd::get);
+  std::ranges::transform(fd_owners, fds.begin(), &unique_fd::get);
   message_with_fds message(pieces);
-  message.attach(std::span(fds).first(owned.size()));
-  io::send_message_request sending(socket, message.header, nullptr);
-  const io::result outcome = io.attempt(sending);
+  message.attach(std::span(fds).first(fd_owners.size()));
+  io::send_message_request request(socket, message.header, nullptr);
+  const io::result outcome = io.attempt(request);
   if (outcome.would_block()) return {};
-  if (!outcome) return {.failed = outcome.error()};
+  if (!outcome) return {.error = outcome.error()};
   remove_first();
   return {.bytes_sent = outcome.count(), .bytes_of_queue = outcome.count(), .is_sent = true};
 }

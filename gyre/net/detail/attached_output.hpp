@@ -42,7 +42,7 @@ class attached_output {
 
   /// The outcome of one attempt to send.
   struct progress {
-    std::error_code failed = {};
+    std::error_code error = {};
     std::size_t bytes_sent = 0;
     std::size_t bytes_of_queue = 0;  // the part of `bytes_sent` that came from the queue
     bool is_sent = false;            // whether all of the first attachment was sent
@@ -73,8 +73,8 @@ class attached_output {
   /// Returns the number of queued bytes before the next attachment; if the first one is due, before
   /// the second one.
   std::size_t next_bytes() const noexcept {
-    const std::size_t next = is_due() ? 1 : 0;
-    return next < items_.size() ? items_[next].bytes_before : unlimited;
+    const std::size_t index = is_due() ? 1 : 0;
+    return index < items_.size() ? items_[index].bytes_before : unlimited;
   }
   /// Sends as much of the first attachment, which must be due, as the kernel takes at once, and
   /// removes the attachment once all of it is sent. Descriptors are sent with bytes of `pieces`,

@@ -24,7 +24,7 @@ class byte_quota {
     std::size_t bytes;
     void operator()(byte_quota* quota) const noexcept {
       // relaxed: the count guards no data.
-      quota->taken_.fetch_sub(bytes, std::memory_order_relaxed);
+      quota->taken_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     }
   };
   /// Bytes that count until the share is destroyed; the quota must outlive the share.
@@ -37,16 +37,16 @@ class byte_quota {
     if (bytes > limit_ || bytes > std::numeric_limits<std::size_t>::max() - entry_cost) return {};
     const std::size_t cost = bytes + entry_cost;
     // relaxed: the count guards no data.
-    std::size_t count = taken_.load(std::memory_order_relaxed);
+    std::size_t count = taken_bytes_.load(std::memory_order_relaxed);
     do {
       if (count != 0 && (cost > limit_ || count > limit_ - cost)) return {};
-    } while (!taken_.compare_exchange_weak(count, count + cost, std::memory_order_relaxed));
+    } while (!taken_bytes_.compare_exchange_weak(count, count + cost, std::memory_order_relaxed));
     return share(this, {cost});
   }
 
  private:
   const std::size_t limit_;
-  gyre::detail::atomic<std::size_t> taken_{0};
+  gyre::detail::atomic<std::size_t> taken_bytes_{0};
 };
 
 }  // namespace gyre::net::detail

@@ -21,14 +21,14 @@ class callback_gate {
    public:
     explicit pass(callback_gate& gate) noexcept : gate_(gate) {
       // relaxed: the fence orders this store before the load in is_open().
-      gate_.inside_.store(gate_.depth() + 1, std::memory_order_relaxed);
+      gate_.call_count_.store(gate_.depth() + 1, std::memory_order_relaxed);
       asymmetric_light_fence();  // pairs with the heavy fence in close()
     }
     pass(const pass&) = delete;
     pass& operator=(const pass&) = delete;
     // release: pairs with the acquire in close(); makes the effects of the callback visible to the
     // thread that closes the gate.
-    ~pass() { gate_.inside_.store(gate_.depth() - 1, std::memory_order_release); }
+    ~pass() { gate_.call_count_.store(gate_.depth() - 1, std::memory_order_release); }
     /// Whether the gate is open now.
     explicit operator bool() const noexcept { return gate_.is_open(); }
 
@@ -43,20 +43,20 @@ class callback_gate {
   /// Closes the gate, and returns when no callback runs. With `is_on_loop_thread`, on the loop's
   /// own thread, returns at once, because a running callback is the caller.
   void close(bool is_on_loop_thread) noexcept {
-    // relaxed: the fence orders this store before the load of inside_.
+    // relaxed: the fence orders this store before the load of call_count_.
     is_closed_.store(true, std::memory_order_relaxed);
     if (is_on_loop_thread) return;
     asymmetric_heavy_fence();
     // acquire: pairs with the release in ~pass(); makes the effects of the last callback visible to
     // the caller.
-    while (inside_.load(std::memory_order_acquire) != 0) gyre::detail::thread_yield();
+    while (call_count_.load(std::memory_order_acquire) != 0) gyre::detail::thread_yield();
   }
 
  private:
-  // relaxed: only the loop's thread stores inside_.
-  std::uint32_t depth() const noexcept { return inside_.load(std::memory_order_relaxed); }
+  // relaxed: only the loop's thread stores call_count_.
+  std::uint32_t depth() const noexcept { return call_count_.load(std::memory_order_relaxed); }
 
-  gyre::detail::atomic<std::uint32_t> inside_{0};
+  gyre::detail::atomic<std::uint32_t> call_count_{0};
   gyre::detail::atomic<bool> is_closed_{false};
 };
 

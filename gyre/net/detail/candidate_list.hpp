@@ -22,21 +22,21 @@ class candidate_list {
   /// Adds the candidates that no earlier call has added. Throws std::bad_alloc.
   void add(std::span<const endpoint> candidates) {
     if (candidates.empty()) return;
-    if (known_.empty()) first_family_ = candidates.front().family();
-    for (const endpoint& each : candidates) {
-      if (known_.contains(each)) continue;
-      versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
+    if (known_candidates_.empty()) first_family_ = candidates.front().family();
+    for (const endpoint& candidate : candidates) {
+      if (known_candidates_.contains(candidate)) continue;
+      versions_[candidate.family() == first_family_ ? 0 : 1].candidates.push_back(candidate);
     }
-    known_.insert(candidates.begin(), candidates.end());
+    known_candidates_.insert(candidates.begin(), candidates.end());
   }
   /// Whether any candidate was added, even if all have been taken.
-  bool has_known() const noexcept { return !known_.empty(); }
+  bool has_known() const noexcept { return !known_candidates_.empty(); }
   bool has_next() const noexcept { return versions_[0].has_next() || versions_[1].has_next(); }
   /// Takes the next candidate; returns nothing if all have been taken.
   std::optional<endpoint> take_next() {
     if (!has_next()) return std::nullopt;
-    const std::size_t index = versions_[next_].has_next() ? next_ : 1 - next_;
-    next_ = 1 - index;
+    const std::size_t index = versions_[next_family_].has_next() ? next_family_ : 1 - next_family_;
+    next_family_ = 1 - index;
     version& target = versions_[index];
     return target.candidates[target.count++];
   }
@@ -47,10 +47,10 @@ class candidate_list {
     std::vector<endpoint> candidates;
     std::size_t count = 0;
   };
-  std::set<endpoint> known_;
+  std::set<endpoint> known_candidates_;
   address_family first_family_ = address_family::none;
   std::array<version, 2> versions_;  // the IP version of the first candidate, then the other
-  std::size_t next_ = 0;             // the index of the version from which the next is taken
+  std::size_t next_family_ = 0;      // the index of the version from which the next is taken
 };
 
 }  // namespace gyre::net::detail

@@ -25,11 +25,11 @@ class client_commands {
   struct command {
     void operator()(Core& core) {
       if (disconnects) core.disconnect();
-      if (then) then(core);
+      if (next_function) next_function(core);
     }
-    function then = {};
+    function next_function = {};
     bool is_connect = false;
-    bool disconnects = false;  // whether to disconnect before `then`
+    bool disconnects = false;  // whether to disconnect before `next_function`
   };
 
   /// send(), connect() and disconnect() add a command, and if the queue was empty call `post`,
@@ -37,38 +37,38 @@ class client_commands {
   /// nothing. They may be called from any thread.
   void send(function call, const auto& post) {
     const std::scoped_lock lock(mutex_);
-    add(post).then = std::move(call);
+    add(post).next_function = std::move(call);
   }
   void connect(function call, const auto& post) {
     const std::scoped_lock lock(mutex_);
-    last_connect(post).then = std::move(call);
+    last_connect(post).next_function = std::move(call);
   }
   void disconnect(const auto& post) {
     const std::scoped_lock lock(mutex_);
-    command& merged = last_connect(post);
-    merged.disconnects = true;
-    merged.then = nullptr;
+    command& target = last_connect(post);
+    target.disconnects = true;
+    target.next_function = nullptr;
   }
 
   /// Takes the next command, on the loop's thread. Returns nothing if the queue is empty; the next
   /// added command then calls `post` again.
   std::optional<command> take() {
     const std::scoped_lock lock(mutex_);
-    is_posted_ = !waiting_.empty();
+    is_posted_ = !commands_.empty();
     if (!is_posted_) return std::nullopt;
-    std::optional<command> next(std::move(waiting_.front()));
-    waiting_.pop_front();
-    return next;
+    std::optional<command> front(std::move(commands_.front()));
+    commands_.pop_front();
+    return front;
   }
   /// Returns the number of waiting commands. May be called from any thread.
   std::size_t size() const {
     const std::scoped_lock lock(mutex_);
-    return waiting_.size();
+    return commands_.size();
   }
 
  private:
   command& last_connect(const auto& post) {
-    if (!waiting_.empty() && waiting_.back().is_connect) return waiting_.back();
+    if (!commands_.empty() && commands_.back().is_connect) return commands_.back();
     command& entry = add(post);
     entry.is_connect = true;
     return entry;
@@ -76,12 +76,12 @@ class client_commands {
   // Calls `post` under the lock: another thread that finds is_posted_ set can rely on a completed
   // post.
   command& add(const auto& post) {
-    command& entry = waiting_.emplace_back();
+    command& entry = commands_.emplace_back();
     if (is_posted_) return entry;
     try {
       post();
     } catch (...) {
-      waiting_.pop_back();
+      commands_.pop_back();
       throw;
     }
     is_posted_ = true;
@@ -89,7 +89,7 @@ class client_commands {
   }
 
   mutable std::mutex mutex_;
-  std::deque<command> waiting_;
+  std::deque<command> commands_;
   bool is_posted_ = false;
 };
 

@@ -68,9 +68,9 @@ task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options o
   socket result = open_to_connect(server, options.local.value_or(endpoint()), options.socket);
   auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, result.release(),
                                                                   io::handle_kind::stream_socket);
-  auto connecting = as_expected(io::detail::request_awaiter<connect_operation>(
+  auto connect_task = as_expected(io::detail::request_awaiter<connect_operation>(
       std::in_place, descriptor.get(), std::as_const(server).data(), server.size()));
-  const auto outcome = co_await std::move(connecting);
+  const auto outcome = co_await std::move(connect_task);
   if (!outcome) throw_not_connected(outcome.error(), server);
   if (const std::error_code error = check_connected(socket_ref(descriptor->fd()))) {
     throw_not_connected(error, server);

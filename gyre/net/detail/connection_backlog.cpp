@@ -28,8 +28,8 @@ connection_backlog::connection_backlog(connection_io& owner) noexcept
       write_timer(owner, &on_expired<&connection_output::on_write_timer_expired>) {}
 
 std::span<iovec> connection_backlog::next_output() noexcept {
-  const std::span<iovec> filled = std::span(pieces).first(output.gather(pieces));
-  return attached == nullptr ? filled : first_bytes(filled, attached->next_bytes());
+  const std::span<iovec> vectors = std::span(pieces).first(output.gather(pieces));
+  return attachments == nullptr ? vectors : first_bytes(vectors, attachments->next_bytes());
 }
 
 }  // namespace gyre::net::detail

@@ -41,17 +41,19 @@ struct connection_backlog {
   /// Removes the first bytes of the output, which the kernel has taken.
   void consume_output(std::size_t bytes) noexcept {
     output.consume(bytes);
-    if (attached != nullptr) attached->consume(bytes);
+    if (attachments != nullptr) attachments->consume(bytes);
   }
-  bool attachment_is_due() const noexcept { return attached != nullptr && attached->is_due(); }
+  bool attachment_is_due() const noexcept {
+    return attachments != nullptr && attachments->is_due();
+  }
 
   io::output_queue output;
   std::array<iovec, max_pieces> pieces;
   io::gather_request writing;
-  io::buffer rest;                            // received bytes that are not consumed
-  std::size_t held_by_program = 0;            // see tcp_connection::count_memory()
-  std::size_t counted = 0;                    // bytes of the three that the group counts
-  std::unique_ptr<attached_output> attached;  // files and descriptors in `output`
+  io::buffer rest;                               // received bytes that are not consumed
+  std::size_t held_by_program = 0;               // see tcp_connection::count_memory()
+  std::size_t counted_bytes = 0;                 // bytes of the three that the group counts
+  std::unique_ptr<attached_output> attachments;  // files and descriptors in `output`
   std::unique_ptr<descriptor_input> descriptors;
 
   // The timer of the idle timeout; once the connection is closed or sending has failed, of the

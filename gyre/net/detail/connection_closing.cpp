@@ -144,7 +144,7 @@ unique_fd connection_closing::leave(std::error_code reason) noexcept {
   }
   unique_fd socket(self.fd());
   self.group().io().detach(self);
-  if (self.has_layer()) layer_of(self).sealed = io::buffer();
+  if (self.has_layer()) layer_of(self).sealed_output = io::buffer();
   if (self.group().gate().is_open()) self.group().schedule_finish(self, reason);
   return socket;
 }
@@ -162,10 +162,10 @@ void connection_closing::limit_closing(duration timeout, duration limit) {
     backlog.timer.shorten(timeout);
     backlog.close_by = std::min(backlog.close_by, close_by);
   }
-  const steady_time next =
+  const steady_time deadline =
       std::min(self.loop().deadline_after(backlog.timer.quarter()), backlog.close_by);
-  if (!backlog.timer.linked() || next < backlog.timer.deadline()) {
-    self.loop().start_timer(backlog.timer, next);
+  if (!backlog.timer.linked() || deadline < backlog.timer.deadline()) {
+    self.loop().start_timer(backlog.timer, deadline);
   }
 }
 
@@ -185,8 +185,8 @@ void connection_closing::on_closing_timer_expired() {
   connection_backlog& backlog = *backlog_of(self);
   event_loop& loop = self.loop();
   if (!backlog.timer.stalled(self.bytes_taken_by_peer()) && loop.now() < backlog.close_by) {
-    const steady_time next = loop.deadline_after(backlog.timer.quarter());
-    loop.start_timer(backlog.timer, std::min(next, backlog.close_by));
+    const steady_time deadline = loop.deadline_after(backlog.timer.quarter());
+    loop.start_timer(backlog.timer, std::min(deadline, backlog.close_by));
   } else if (phase_ == connection_phase::flushing && self.pending_output() > 0) {
     abort(io::errc::close_timeout);
   } else if (self.bytes_in_kernel() > 1) {  // the kernel continues to send these bytes
@@ -213,8 +213,8 @@ void connection_closing::start_timer(progress_timer& timer) {
 void connection_closing::stop_timers() noexcept {
   connection_backlog* const backlog = backlog_of(whole_of(*this));
   if (backlog == nullptr) return;
-  for (progress_timer* each : {&backlog->timer, &backlog->message_timer, &backlog->write_timer}) {
-    if (each->linked()) whole_of(*this).loop().cancel_timer(*each);
+  for (progress_timer* timer : {&backlog->timer, &backlog->message_timer, &backlog->write_timer}) {
+    if (timer->linked()) whole_of(*this).loop().cancel_timer(*timer);
   }
 }
 

@@ -19,7 +19,7 @@ class connection_io;
 struct connection_control {
   connection_control(connection_io& target, event_loop& owner_loop,
                      std::size_t output_limit) noexcept
-      : loop(owner_loop), connection(&target), posted(output_limit) {}
+      : loop(owner_loop), connection(&target), posted_bytes(output_limit) {}
 
   void add() noexcept {
     references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller owns a reference
@@ -32,7 +32,7 @@ struct connection_control {
 
   event_loop& loop;
   connection_io* connection;  // used on the loop's thread; null once the connection is freed
-  byte_quota posted;          // bytes that wait in the loop's inbox
+  byte_quota posted_bytes;    // bytes that wait in the loop's inbox
   gyre::detail::atomic<bool> is_close_posted{false}, is_abort_posted{false};
   gyre::detail::atomic<bool> is_alive{true};
   gyre::detail::atomic<std::uint32_t> references{1};

@@ -27,14 +27,15 @@ static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
 
 /// Members of a connection that has a layer.
 struct layered_extra final : connection_extra {
-  explicit layered_extra(std::unique_ptr<layer> protocol) noexcept : layered(std::move(protocol)) {}
+  explicit layered_extra(std::unique_ptr<layer> protocol) noexcept
+      : layer_state(std::move(protocol)) {}
 
-  connection_layer layered;
+  connection_layer layer_state;
 };
 
 /// Returns the layer of a connection for which has_layer() is true.
 inline connection_layer& layer_of(const connection_io& connection) noexcept {
-  return static_cast<layered_extra*>(connection.existing_extra())->layered;
+  return static_cast<layered_extra*>(connection.existing_extra())->layer_state;
 }
 
 /// Returns the backlog of a connection; null if nothing has had to wait yet.

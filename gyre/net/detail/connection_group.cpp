@@ -33,7 +33,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
     : loop_(loop),
       io_(io::backend_of(loop)),
       receive_memory_(io_.memory()),
-      receiving_(&connection_io::on_received, options.receive_size),
+      receive_request_(&connection_io::on_received, options.receive_size),
       handlers_(handlers),
       options_(options),
       low_water_(options.low_water.value_or(options.high_water / 4)),
@@ -58,11 +58,11 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
                              std::unique_ptr<layer> protocol,
                              std::span<const std::byte> early_bytes,
                              std::optional<io::handle_kind> kind) {
-  const callback_gate::pass passing(gate_);
-  if (!passing) return false;
+  const callback_gate::pass gate_pass(gate_);
+  if (!gate_pass) return false;
   connection_io* connection = nullptr;
   try {
-    scheduled_.reserve(size_ + 1);
+    scheduled_connections_.reserve(size_ + 1);
     ended_connections_.reserve(size_ + 1);
     connection = new_connection(*this, {socket.get(), kind}, id, peer, std::move(protocol));
     io_.attach(*connection);
@@ -93,9 +93,9 @@ void connection_group::remove(connection_io& connection) noexcept {
 template <class Function>
 void connection_group::visit_each(Function&& function) {
   std::exception_ptr error;
-  for (connection_io& each : list_) {
+  for (connection_io& connection : list_) {
     try {
-      if (each.is_open()) from_loop(each, [&] { function(each); });
+      if (connection.is_open()) from_loop(connection, [&] { function(connection); });
     } catch (...) {
       if (!error) error = std::current_exception();
     }
@@ -104,13 +104,13 @@ void connection_group::visit_each(Function&& function) {
 }
 
 void connection_group::for_each(const std::function<void(tcp_connection&)>& function) {
-  visit_each([&function](connection_io& each) { function(face_of(each)); });
+  visit_each([&function](connection_io& connection) { function(face_of(connection)); });
 }
 
 // --- Calls in a turn of their own ---
 
 void connection_group::schedule(connection_io& connection) noexcept {
-  scheduled_.push(&connection);
+  scheduled_connections_.push(&connection);
   post_due_calls();
 }
 
@@ -132,10 +132,10 @@ void connection_group::run_due_calls() {
     ~turn() {
       if (self.has_due_calls()) self.post_due_calls();
     }
-  } const present{*this};
+  } const guard{*this};
   is_run_posted_ = false;
   if (scheduled_now_ + ended_now_ == 0) {
-    scheduled_now_ = scheduled_.size();
+    scheduled_now_ = scheduled_connections_.size();
     ended_now_ = ended_connections_.size();
   }
   constexpr int max_calls = 64;  // more calls would keep the loop from its sockets
@@ -145,16 +145,16 @@ void connection_group::run_due_calls() {
 bool connection_group::run_next_call() {
   if (scheduled_now_ > 0) {
     --scheduled_now_;
-    scheduled_.pop()->on_scheduled();
+    scheduled_connections_.pop()->on_scheduled();
     return true;
   }
   if (ended_now_ > 0) {
     --ended_now_;
-    const ended_connection next = ended_connections_.pop();
-    if (next.connection->is_scheduled()) {
-      ended_connections_.push(next);  // its scheduled call comes first
+    const ended_connection entry = ended_connections_.pop();
+    if (entry.connection->is_scheduled()) {
+      ended_connections_.push(entry);  // its scheduled call comes first
     } else {
-      finish(*next.connection, next.reason);
+      finish(*entry.connection, entry.reason);
     }
     return true;
   }
@@ -162,17 +162,17 @@ bool connection_group::run_next_call() {
 }
 
 void connection_group::finish(connection_io& connection, std::error_code reason) {
-  const callback_gate::pass passing(gate_);
-  if (!passing) return;  // release() frees the connection
+  const callback_gate::pass gate_pass(gate_);
+  if (!gate_pass) return;  // release() frees the connection
   on_connection_ended(face_of(connection));
   std::exception_ptr error;
   try {
-    if (auto& closed = handlers_.closed) closed(face_of(connection), reason);
+    if (auto& handler = handlers_.closed) handler(face_of(connection), reason);
   } catch (...) {
     error = std::current_exception();
   }
   remove(connection);
-  if (passing) on_connection_gone();
+  if (gate_pass) on_connection_gone();
   if (error) std::rethrow_exception(error);
 }
 
@@ -188,14 +188,15 @@ void connection_group::start_idle_timer() {
 // part is fixed when a round begins, so that the last connections are checked in time even if
 // others end.
 void connection_group::end_some_idle() {
-  const callback_gate::pass passing(gate_);
-  if (!passing) return;
+  const callback_gate::pass gate_pass(gate_);
+  if (!gate_pass) return;
   const std::uint8_t clock = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
-  for (std::size_t remaining = std::min(idle_part_size_, size_); remaining > 0; --remaining) {
-    connection_io& next = *list_.pop_front();
-    list_.push_back(next);
-    next.end_if_idle(clock);
+  for (std::size_t connections_left = std::min(idle_part_size_, size_); connections_left > 0;
+       --connections_left) {
+    connection_io& front = *list_.pop_front();
+    list_.push_back(front);
+    front.end_if_idle(clock);
   }
   start_idle_timer();
 }
@@ -245,15 +246,15 @@ bool connection_group::defer_drain_for_pending_input(connection_io& connection) 
 }
 
 void connection_group::limit_closing(closed_by scope, std::chrono::nanoseconds timeout) {
-  visit_each([=](connection_io& each) {
-    if (scope == closed_by::all || each.is_closing()) each.close(timeout, timeout);
+  visit_each([=](connection_io& connection) {
+    if (scope == closed_by::all || connection.is_closing()) connection.close(timeout, timeout);
   });
 }
 
 void connection_group::close_all() noexcept {
   close_others();
   idle_timer_.reset();
-  for (connection_io& each : list_) each.end(cancelled(), connection_end::in_order);
+  for (connection_io& connection : list_) connection.end(cancelled(), connection_end::in_order);
 }
 
 void connection_group::release(std::shared_ptr<connection_group> group,
@@ -261,7 +262,7 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   connection_group& self = *group;
   const bool loop_continues = point != gyre::detail::release_point::loop_end;
   self.close_all();
-  self.scheduled_.clear();
+  self.scheduled_connections_.clear();
   self.ended_connections_.clear();
   self.scheduled_now_ = self.ended_now_ = 0;
   while (!self.empty()) self.remove(self.list_.front());
@@ -270,11 +271,11 @@ void connection_group::release(std::shared_ptr<connection_group> group,
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
-  connection_group& abandoned = *group;
-  const bool is_on_loop_thread = abandoned.loop().in_loop_thread();
-  abandoned.gate_.close(is_on_loop_thread);
-  if (is_on_loop_thread) abandoned.close_all();
-  abandoned.release_.post(abandoned.loop(), std::move(group));
+  connection_group& target = *group;
+  const bool is_on_loop_thread = target.loop().in_loop_thread();
+  target.gate_.close(is_on_loop_thread);
+  if (is_on_loop_thread) target.close_all();
+  target.release_.post(target.loop(), std::move(group));
 }
 
 }  // namespace gyre::net::detail

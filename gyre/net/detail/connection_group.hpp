@@ -124,9 +124,9 @@ class connection_group {
   /// more than before, and more than an even share of half the memory while the other half is used
   /// up.
   bool count_held(std::size_t old_bytes, std::size_t bytes) noexcept {
-    held_ += bytes - old_bytes;
+    held_bytes_ += bytes - old_bytes;
     const std::size_t half = limits_.memory / 2;
-    return bytes <= old_bytes || held_ <= half || bytes <= half / (size_ + handshakes_);
+    return bytes <= old_bytes || held_bytes_ <= half || bytes <= half / (size_ + handshakes_);
   }
   /// Counts the bytes of a transport's handshake as count_held() does. A handshake counts as a
   /// connection while it holds bytes.
@@ -153,7 +153,7 @@ class connection_group {
   virtual void on_connection_drained(tcp_connection&) {}
   void drain(connection_io& connection);
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
-  io::shared_receive_request& receiving() noexcept { return receiving_; }
+  io::shared_receive_request& receiving() noexcept { return receive_request_; }
   /// Schedules one call of `due.on_scheduled()` in a turn of its own. At most one call of a
   /// connection may be scheduled at a time.
   void schedule(connection_io& connection) noexcept;
@@ -186,7 +186,9 @@ class connection_group {
     connection_group& self;
   };
 
-  bool has_due_calls() const noexcept { return !scheduled_.empty() || !ended_connections_.empty(); }
+  bool has_due_calls() const noexcept {
+    return !scheduled_connections_.empty() || !ended_connections_.empty();
+  }
   void post_due_calls() noexcept;
   void run_due_calls();
   bool run_next_call();
@@ -206,7 +208,7 @@ class connection_group {
   event_loop& loop_;
   io::backend& io_;
   io::receive_memory& receive_memory_;
-  io::shared_receive_request receiving_;  // shared by all connections
+  io::shared_receive_request receive_request_;  // shared by all connections
   connection_handlers& handlers_;
   callback_gate gate_;
   bool is_draining_ = false;
@@ -226,7 +228,7 @@ class connection_group {
   std::span<const std::byte> early_bytes_;    // the early bytes of beginning_
   // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
   // needs no memory; an operation in each connection would take more.
-  gyre::detail::reserved_ring<connection_io*> scheduled_;
+  gyre::detail::reserved_ring<connection_io*> scheduled_connections_;
   gyre::detail::reserved_ring<ended_connection> ended_connections_;
   // The number of calls to be made in this turn, or in the next one if this turn's share is used
   // up; the other calls are made in later turns.
@@ -235,7 +237,7 @@ class connection_group {
   run_operation run_operation_{*this};
   bool is_run_posted_ = false;   // whether run_operation_ waits in the loop
   bool waits_for_input_ = true;  // whether a drain waits for pending input
-  std::size_t held_ = 0;         // bytes of all connections and handshakes
+  std::size_t held_bytes_ = 0;   // bytes of all connections and handshakes
   std::size_t handshakes_ = 0;   // the number of handshakes that hold bytes
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };

@@ -117,9 +117,9 @@ void connection_input::deliver(std::span<const std::byte> bytes) {
   self.count_message();
   const connection_backlog* const backlog = backlog_of(self);
   if (backlog != nullptr && !backlog->rest.empty()) return deliver_after_rest(bytes);
-  io::input in(bytes);
-  message(face_of(self), in);
-  if (!in.empty() && self.is_open()) keep_rest(in.bytes());
+  io::input input(bytes);
+  message(face_of(self), input);
+  if (!input.empty() && self.is_open()) keep_rest(input.bytes());
 }
 
 void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
@@ -195,8 +195,8 @@ void connection_input::on_peer_end() {
   }
   switch (self.phase()) {
     case connection_phase::open:
-      if (auto& ended = self.group().handlers().peer_ended) {
-        ended(face_of(self));
+      if (auto& handler = self.group().handlers().peer_ended) {
+        handler(face_of(self));
         if (self.fin_is_sent()) self.close();
       } else {
         self.close();
@@ -218,13 +218,13 @@ void connection_input::on_peer_end() {
 void connection_input::pause(pauser reason) noexcept {
   connection_io& self = whole_of(*this);
   if (!self.delivers()) return;
-  if (std::exchange(paused_, paused_ | reason) != pausers()) return;
+  if (std::exchange(pausers_, pausers_ | reason) != pausers()) return;
   if (self.reading() && !self.awaits_peer()) self.group().io().stop_receiving(self);
 }
 
 void connection_input::resume(pausers reasons) noexcept {
   if (!reading_paused()) return;
-  paused_.erase(reasons);
+  pausers_.erase(reasons);
   if (reading_paused()) return;
   if (whole_of(*this).delivers()) {
     whole_of(*this).schedule(
@@ -248,8 +248,8 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed_bytes
   received_bytes.append(self.group().take_early(self));
   if (self.reading()) io.stop_receiving(self);
   while (io.end_receiving_ahead(self)) {
-    io::read_request reading(self, buffer->prepare(received_at_once), nullptr);
-    const io::result outcome = io.attempt(reading);
+    io::read_request request(self, buffer->prepare(received_at_once), nullptr);
+    const io::result outcome = io.attempt(request);
     if (!outcome && !outcome.would_block()) {  // the socket reports this error only once
       self.end(outcome.error(), connection_end::in_order);
       throw std::system_error(outcome.error(), "tcp_connection::release");

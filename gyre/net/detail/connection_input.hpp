@@ -47,7 +47,7 @@ class connection_input {
 
   void pause(pauser reason) noexcept;
   void resume(pausers reasons) noexcept;
-  bool reading_paused() const noexcept { return !paused_.empty(); }
+  bool reading_paused() const noexcept { return !pausers_.empty(); }
   /// Whether the peer has ended its stream of bytes.
   bool peer_has_ended() const noexcept { return has_peer_ended_; }
   std::vector<unique_fd> take_fds() noexcept;
@@ -70,7 +70,7 @@ class connection_input {
   void on_peer_end();
   bool keep_descriptors(std::vector<unique_fd> descriptors);
 
-  pausers paused_;
+  pausers pausers_;
   bool has_peer_ended_ = false;
 };
 

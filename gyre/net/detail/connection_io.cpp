@@ -69,10 +69,10 @@ endpoint connection_io::peer_endpoint() const {
   switch (peer_form_) {
     case peer_form::v4: return endpoint(ip_address(peer_v4_), peer_port_);
     case peer_form::mapped_v4: {
-      ip_address::v6_bytes mapped{};
-      mapped[10] = mapped[11] = 0xff;
-      std::ranges::copy(peer_v4_, mapped.begin() + 12);
-      return endpoint(ip_address(mapped), peer_port_);
+      ip_address::v6_bytes mapped_bytes{};
+      mapped_bytes[10] = mapped_bytes[11] = 0xff;
+      std::ranges::copy(peer_v4_, mapped_bytes.begin() + 12);
+      return endpoint(ip_address(mapped_bytes), peer_port_);
     }
     case peer_form::v6:
       return endpoint(*std::launder(reinterpret_cast<const ip_address*>(this + 1)), peer_port_);
@@ -110,9 +110,9 @@ bool connection_io::note_progress() noexcept {
   auto moved_bytes = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
   // Bytes that the peer has taken stay taken, so that for most connections the check needs no
   // system call.
-  if (moved_bytes != moved_)
+  if (moved_bytes != moved_bytes_)
     moved_bytes = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
-  return std::exchange(moved_, moved_bytes) != moved_bytes;
+  return std::exchange(moved_bytes_, moved_bytes) != moved_bytes;
 }
 
 bool connection_io::update_held_bytes() noexcept {
@@ -120,13 +120,13 @@ bool connection_io::update_held_bytes() noexcept {
   if (backlog == nullptr) return true;
   std::size_t bytes = 0;
   if (is_open()) {
-    const attached_output* const attached = backlog->attached.get();
-    const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
+    const attached_output* const attachments = backlog->attachments.get();
+    const std::size_t descriptors = attachments == nullptr ? 0 : attachments->descriptors();
     bytes = pending_output() + backlog->rest.size() + backlog->held_by_program +
             group_->held_as_descriptors(descriptors) +
             (has_layer_ ? layer_of(*this).protocol().unread().size() : 0);
   }
-  const std::size_t earlier_bytes = std::exchange(backlog->counted, bytes);
+  const std::size_t earlier_bytes = std::exchange(backlog->counted_bytes, bytes);
   return group_->count_held(earlier_bytes, bytes);
 }
 
@@ -145,9 +145,9 @@ void connection_io::begin() {
   from_loop(*this, [this] {
     prepare_for_descriptors();
     start_receiving();
-    if (auto& connected = group_->handlers().connected) connected(face_of(*this));
-    const std::span<const std::byte> early = group_->take_early(*this);
-    if (!early.empty() && is_open()) deliver_early(early);
+    if (auto& handler = group_->handlers().connected) handler(face_of(*this));
+    const std::span<const std::byte> early_bytes = group_->take_early(*this);
+    if (!early_bytes.empty() && is_open()) deliver_early(early_bytes);
     if (has_layer_ && is_open()) {  // bytes may have come with the handshake
       const std::size_t bytes = layer_of(*this).protocol().unread().size();
       count_received(bytes);
@@ -158,7 +158,7 @@ void connection_io::begin() {
 }
 
 void connection_io::schedule(due_calls calls) noexcept {
-  due_.insert(calls);
+  due_calls_.insert(calls);
   if (is_scheduled_) return;
   is_scheduled_ = true;
   group_->schedule(*this);
@@ -171,13 +171,13 @@ void connection_io::on_scheduled() {
 
 void connection_io::run_due() {
   connection_handlers& handlers = group_->handlers();
-  const due_calls due = std::exchange(due_, {});
+  const due_calls calls = std::exchange(due_calls_, {});
   // Each handler may end the connection, or make the next call unnecessary.
-  const auto is_still_due = [this, due](due_call call) {
-    return due.has(call) && phase() == connection_phase::open;
+  const auto is_still_due = [this, calls](due_call call) {
+    return calls.has(call) && phase() == connection_phase::open;
   };
-  if (due.has(due_call::message) && is_open()) deliver_rest();
-  if (due.has(due_call::readable) && is_open() && !reading_paused() && !reading()) {
+  if (calls.has(due_call::message) && is_open()) deliver_rest();
+  if (calls.has(due_call::readable) && is_open() && !reading_paused() && !reading()) {
     receive_with_descriptors();
   }
   if (is_still_due(due_call::high_water) && handlers.high_water) {

@@ -82,8 +82,8 @@ class connection_io : private intrusive_list_node,
   // --- For its parts ---
 
   void schedule(due_calls calls) noexcept;
-  bool is_due(due_call call) const noexcept { return due_.has(call); }
-  void cancel_due(due_calls calls) noexcept { due_.erase(calls); }
+  bool is_due(due_call call) const noexcept { return due_calls_.has(call); }
+  void cancel_due(due_calls calls) noexcept { due_calls_.erase(calls); }
   void count_received(std::size_t bytes) noexcept { bytes_received_ += bytes; }
   void count_sent(std::size_t bytes) noexcept { bytes_sent_ += bytes; }
   void count_message() noexcept { ++messages_; }
@@ -134,7 +134,7 @@ class connection_io : private intrusive_list_node,
   void run_due();
 
   // Each message needs the handle and the members up to `messages_`: 80 bytes, in two cache lines.
-  due_calls due_;
+  due_calls due_calls_;
   bool is_scheduled_ : 1 = false;  // whether the group will call on_scheduled()
   bool has_layer_ : 1 = false;     // whether extra_ is a layered_extra
   bool is_drained_ : 1 = false;
@@ -146,7 +146,7 @@ class connection_io : private intrusive_list_node,
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t id_;
-  std::uint32_t moved_ = 0;  // the sum of bytes that note_progress() last saw
+  std::uint32_t moved_bytes_ = 0;  // the sum of bytes that note_progress() last saw
   ip_address::v4_bytes peer_v4_{};
 };
 

@@ -27,18 +27,18 @@ std::error_code connection_layer::cut_off() const noexcept {
 std::error_code connection_layer::seal_next(connection_backlog& backlog, io::backend& io, bool ends,
                                             bool& has_progressed) {
   if (!replies.empty()) {
-    sealed = std::exchange(replies, io::buffer());
+    sealed_output = std::exchange(replies, io::buffer());
     has_progressed = true;
     return {};
   }
   if (!may_write()) return {};
-  if (sealed.capacity() == 0) sealed = scratch_buffer::take();
+  if (sealed_output.capacity() == 0) sealed_output = scratch_buffer::take();
   if (backlog.attachment_is_due()) {
     has_progressed = true;
-    return seal_file_part(*backlog.attached, io);
+    return seal_file_part(*backlog.attachments, io);
   }
   if (backlog.output.empty()) {
-    protocol_->send_to(sealed);
+    protocol_->send_to(sealed_output);
     has_progressed = ends && !protocol_->has_announced_end();
     if (has_progressed) protocol_->end();
     return {};
@@ -48,7 +48,7 @@ std::error_code connection_layer::seal_next(connection_backlog& backlog, io::bac
   record_parts parts(backlog.next_output(), *buffer, writable_at_once(io));
   std::size_t sealed_bytes = 0;
   for (auto part = parts.next(); !part.empty(); part = parts.next()) {
-    if (const auto error = write(part, sealed)) return error;
+    if (const auto error = write(part, sealed_output)) return error;
     sealed_bytes += part.size();
   }
   backlog.consume_output(sealed_bytes);
@@ -68,7 +68,7 @@ std::error_code connection_layer::seal_file_part(attached_output& attachments, i
   part.offset += static_cast<::off_t>(count.count());
   part.left -= plain->size();
   if (part.left == 0) attachments.remove_first();
-  return write(plain->bytes(), sealed);
+  return write(plain->bytes(), sealed_output);
 }
 
 }  // namespace gyre::net::detail

@@ -30,18 +30,18 @@ class connection_layer {
   bool may_write() const noexcept { return protocol_->may_write() && !protocol_->why().code; }
   /// Encodes `plain`, and appends the bytes to be sent to `output`. Throws std::bad_alloc.
   std::error_code write(std::span<const std::byte> plain, io::buffer& output);
-  /// Encodes the next output of `backlog` into `sealed`, which the kernel must not be reading; with
-  /// `ends`, also the layer's end after all output. Sets `has_progressed` to whether there was
-  /// anything to encode. Throws std::bad_alloc.
+  /// Encodes the next output of `backlog` into `sealed_output`, which the kernel must not be
+  /// reading; with `ends`, also the layer's end after all output. Sets `has_progressed` to whether
+  /// there was anything to encode. Throws std::bad_alloc.
   std::error_code seal_next(connection_backlog& backlog, io::backend& io, bool ends,
                             bool& has_progressed);
   /// Returns the number of bytes that are encoded and not sent.
-  std::size_t pending() const noexcept { return sealed.size() + replies.size(); }
+  std::size_t pending() const noexcept { return sealed_output.size() + replies.size(); }
   /// Returns the error for a peer whose bytes end while output waits for them.
   std::error_code cut_off() const noexcept;
 
-  io::buffer sealed;   // encoded output, sent first; the kernel may be reading it
-  io::buffer replies;  // messages of the layer itself, sent after `sealed`
+  io::buffer sealed_output;  // encoded output, sent first; the kernel may be reading it
+  io::buffer replies;        // messages of the layer itself, sent after `sealed_output`
 
  private:
   std::error_code seal_file_part(attached_output& attachments, io::backend& io);

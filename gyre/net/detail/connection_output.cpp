@@ -34,8 +34,8 @@ using io::detail::scratch_buffer;
 // Throws std::system_error if a descriptor is closed. That is an error of the program, and is
 // reported in any phase, even if the descriptors would have to wait.
 void check_descriptors(std::span<const int> fds) {
-  for (const int each : fds) {
-    io::detail::system::value_or_throw(io::detail::system::flags_of(each),
+  for (const int fd : fds) {
+    io::detail::system::value_or_throw(io::detail::system::flags_of(fd),
                                        "tcp_connection::send_fds");
   }
 }
@@ -45,8 +45,8 @@ void check_descriptors(std::span<const int> fds) {
 std::vector<unique_fd> copies_of(std::span<const int> fds) {
   std::vector<unique_fd> copies;
   copies.reserve(fds.size());
-  for (const int each : fds) {
-    auto copy = io::detail::system::duplicate(each);
+  for (const int fd : fds) {
+    auto copy = io::detail::system::duplicate(fd);
     if (!copy) break;
     copies.push_back(*std::move(copy));
   }
@@ -59,7 +59,8 @@ std::size_t connection_output::pending_output() const noexcept {
   const connection_io& self = whole_of(*this);
   const connection_backlog* const backlog = backlog_of(self);
   if (backlog == nullptr) return 0;
-  return backlog->output.size() + (backlog->attached == nullptr ? 0 : backlog->attached->cost()) +
+  return backlog->output.size() +
+         (backlog->attachments == nullptr ? 0 : backlog->attachments->cost()) +
          (self.has_layer() ? layer_of(self).pending() : 0);
 }
 
@@ -95,8 +96,8 @@ bool connection_output::send(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   if (self.has_layer()) return send_layered({&bytes, 1});
   if (pending_output() == 0) [[likely]] {
-    io::write_request writing(self, bytes, nullptr);
-    const std::size_t sent_bytes = send_now(writing);
+    io::write_request request(self, bytes, nullptr);
+    const std::size_t sent_bytes = send_now(request);
     if (sent_bytes == bytes.size()) [[likely]]
       return note_all_sent();
     if (!self.can_send()) return false;
@@ -111,8 +112,8 @@ bool connection_output::send(io::buffer&& bytes) {
   if (bytes.empty()) return true;
   if (self.has_layer()) return send(std::exchange(bytes, io::buffer()).bytes());
   if (pending_output() == 0) {
-    io::write_request writing(self, bytes.bytes(), nullptr);
-    bytes.consume(send_now(writing));
+    io::write_request request(self, bytes.bytes(), nullptr);
+    bytes.consume(send_now(request));
     if (bytes.empty()) {
       bytes.clear();
       return note_all_sent();
@@ -138,17 +139,17 @@ bool connection_output::send(std::span<const std::span<const std::byte>> pieces)
       // The kernel only reads the bytes.
       vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
     }
-    io::gather_request writing(self, std::span(vectors).first(count), nullptr);
-    sent_bytes = send_now(writing);
+    io::gather_request request(self, std::span(vectors).first(count), nullptr);
+    sent_bytes = send_now(request);
     if (!self.can_send()) return false;
     rest -= sent_bytes;
     if (rest == 0) return note_all_sent();
   }
   return queue(rest, [pieces, sent_bytes](io::output_queue& output) mutable {
     for (const auto piece : pieces) {
-      const std::size_t skipped = std::min(sent_bytes, piece.size());
-      sent_bytes -= skipped;
-      if (skipped < piece.size()) output.append(piece.subspan(skipped));
+      const std::size_t offset = std::min(sent_bytes, piece.size());
+      sent_bytes -= offset;
+      if (offset < piece.size()) output.append(piece.subspan(offset));
     }
   });
 }
@@ -174,8 +175,8 @@ bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<con
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     message_with_fds message({&piece, 1});
     message.attach(fds);
-    io::send_message_request sending(self, message.header, nullptr);
-    const std::size_t sent_bytes = send_now(sending);
+    io::send_message_request request(self, message.header, nullptr);
+    const std::size_t sent_bytes = send_now(request);
     if (sent_bytes == bytes.size()) return note_all_sent();
     if (!self.can_send()) return false;
     bytes = bytes.subspan(sent_bytes);
@@ -191,12 +192,13 @@ bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<con
 }
 
 attached_output& connection_output::attached() {
-  auto& attached = whole_of(*this).make_backlog().attached;
-  if (attached == nullptr) {
+  auto& attachments = whole_of(*this).make_backlog().attachments;
+  if (attachments == nullptr) {
     io::handle& socket = whole_of(*this);
-    attached = std::make_unique<attached_output>(socket, &on_done<&connection_output::on_written>);
+    attachments =
+        std::make_unique<attached_output>(socket, &on_done<&connection_output::on_written>);
   }
-  return *attached;
+  return *attachments;
 }
 
 // Returns the bytes of quota for descriptors: 0 while no output is pending, because a small limit
@@ -262,11 +264,11 @@ void connection_output::flush() noexcept {
 bool connection_output::send_attachment() noexcept {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
-  attached_output& attached = *backlog.attached;
+  attached_output& attachments = *backlog.attachments;
   for (;;) {
-    const auto outcome = attached.send_first(self, self.group().io(), backlog.next_output());
-    if (outcome.failed)
-      return refuse(outcome.failed);  // a reset tells the peer that the rest will not come
+    const auto outcome = attachments.send_first(self, self.group().io(), backlog.next_output());
+    if (outcome.error)
+      return refuse(outcome.error);  // a reset tells the peer that the rest will not come
     if (outcome.bytes_of_queue > 0) {
       consume(outcome.bytes_of_queue);
     } else {
@@ -274,7 +276,7 @@ bool connection_output::send_attachment() noexcept {
       if (outcome.is_sent) on_shrunk();
     }
     if (outcome.is_sent) return true;
-    const std::optional<io::result> result = self.group().io().start(attached.room);
+    const std::optional<io::result> result = self.group().io().start(attachments.room);
     if (!result) return false;
     if (!*result) {
       self.on_sending_failed(result->error());
@@ -368,9 +370,9 @@ void connection_output::drop() noexcept {
   connection_backlog* const backlog = backlog_of(self);
   if (backlog == nullptr) return;
   backlog->output.clear();
-  if (backlog->attached != nullptr) backlog->attached->clear();
+  if (backlog->attachments != nullptr) backlog->attachments->clear();
   if (self.has_layer()) {
-    if (!self.writing()) layer_of(self).sealed = io::buffer();
+    if (!self.writing()) layer_of(self).sealed_output = io::buffer();
     layer_of(self).replies = io::buffer();
   }
   self.update_held_bytes();
@@ -399,7 +401,7 @@ bool connection_output::end_is_due() const noexcept {
 
 bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
   connection_io& self = whole_of(*this);
-  connection_layer& layered = layer_of(self);
+  connection_layer& layer_part = layer_of(self);
   scratch_buffer plain;  // small pieces share a record
   std::span<const std::byte> rest;
   if (pieces.size() == 1) {
@@ -414,20 +416,21 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
     rest = plain->bytes();
   }
 
-  scratch_buffer sealed;
-  if (pending_output() == 0 && layered.may_write()) {
-    while (!rest.empty() && sealed->empty()) {
+  scratch_buffer encoded_output;
+  if (pending_output() == 0 && layer_part.may_write()) {
+    while (!rest.empty() && encoded_output->empty()) {
       const auto part = rest.first(std::min(rest.size(), max_written_at_once));
-      if (const auto error = layered.write(part, *sealed)) return end_after(*sealed, error);
+      if (const auto error = layer_part.write(part, *encoded_output))
+        return end_after(*encoded_output, error);
       rest = rest.subspan(part.size());
-      if (sealed->empty()) continue;  // the layer holds the bytes back
-      io::write_request writing(self, sealed->bytes(), nullptr);
-      sealed->consume(send_now(writing));
+      if (encoded_output->empty()) continue;  // the layer holds the bytes back
+      io::write_request request(self, encoded_output->bytes(), nullptr);
+      encoded_output->consume(send_now(request));
       if (!self.can_send()) return false;
     }
-    if (rest.empty() && sealed->empty()) return note_all_sent();
+    if (rest.empty() && encoded_output->empty()) return note_all_sent();
   }
-  return queue_layered(sealed->bytes(), rest);
+  return queue_layered(encoded_output->bytes(), rest);
 } catch (const std::bad_alloc&) {
   return refuse(no_memory());
 }
@@ -435,7 +438,7 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
 bool connection_output::queue_layered(std::span<const std::byte> sealed_bytes,
                                       std::span<const std::byte> plain_bytes) {
   return queue(sealed_bytes.size() + plain_bytes.size(), [&](io::output_queue& output) {
-    if (!sealed_bytes.empty()) layer_of(whole_of(*this)).sealed.append(sealed_bytes);
+    if (!sealed_bytes.empty()) layer_of(whole_of(*this)).sealed_output.append(sealed_bytes);
     output.append(plain_bytes);
   });
 }
@@ -443,11 +446,11 @@ bool connection_output::queue_layered(std::span<const std::byte> sealed_bytes,
 void connection_output::flush_layered() {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
-  connection_layer& layered = layer_of(self);
-  io::buffer& sealed = layered.sealed;
+  connection_layer& layer_part = layer_of(self);
+  io::buffer& encoded_output = layer_part.sealed_output;
   for (;;) {
-    while (!sealed.empty()) {
-      backlog.pieces[0] = {const_cast<std::byte*>(sealed.data()), sealed.size()};
+    while (!encoded_output.empty()) {
+      backlog.pieces[0] = {const_cast<std::byte*>(encoded_output.data()), encoded_output.size()};
       backlog.writing.pieces = std::span(backlog.pieces).first(1);
       const std::optional<io::result> result = self.group().io().start(backlog.writing);
       if (!result) return;
@@ -457,17 +460,17 @@ void connection_output::flush_layered() {
     bool has_progressed = false;
     std::error_code error;
     try {
-      error = layered.seal_next(backlog, self.group().io(), end_is_due(), has_progressed);
+      error = layer_part.seal_next(backlog, self.group().io(), end_is_due(), has_progressed);
     } catch (const std::exception&) {
       return static_cast<void>(refuse(no_memory()));
     }
-    if (error) return static_cast<void>(end_after(sealed, error));
+    if (error) return static_cast<void>(end_after(encoded_output, error));
     if (!has_progressed) break;
-    if (sealed.empty()) on_shrunk();  // the layer holds the bytes back
+    if (encoded_output.empty()) on_shrunk();  // the layer holds the bytes back
   }
-  scratch_buffer::give_back(std::exchange(sealed, io::buffer()));
+  scratch_buffer::give_back(std::exchange(encoded_output, io::buffer()));
   if (!awaits_peer()) return all_is_sent();
-  if (self.peer_has_ended()) return self.end(layered.cut_off(), connection_end::in_order);
+  if (self.peer_has_ended()) return self.end(layer_part.cut_off(), connection_end::in_order);
   self.start_receiving();
   if (pending_output() > 0) return;
   if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
@@ -476,7 +479,7 @@ void connection_output::flush_layered() {
 
 void connection_output::consume_sealed(std::size_t bytes) noexcept {
   count_sent(bytes);
-  layer_of(whole_of(*this)).sealed.consume(bytes);
+  layer_of(whole_of(*this)).sealed_output.consume(bytes);
   on_shrunk();
 }
 
@@ -491,14 +494,14 @@ void connection_output::send_replies(io::buffer replies) {
   connection_io& self = whole_of(*this);
   if (self.has_failed() || fin_sent_) return;
   if (pending_output() == 0) {
-    io::write_request writing(self, replies.bytes(), nullptr);
-    replies.consume(send_now(writing));
+    io::write_request request(self, replies.bytes(), nullptr);
+    replies.consume(send_now(request));
     if (replies.empty() || self.has_failed() || !self.is_open()) return;
   }
   static_cast<void>(self.make_backlog());
-  io::buffer& unsent = layer_of(self).replies;
-  unsent.append(replies.bytes());
-  if (unsent.size() > max_reply_bytes) return self.abort(io::errc::output_limit);
+  io::buffer& unsent_replies = layer_of(self).replies;
+  unsent_replies.append(replies.bytes());
+  if (unsent_replies.size() > max_reply_bytes) return self.abort(io::errc::output_limit);
   if (!self.writing()) flush();
   if (self.is_open() && !self.has_failed()) watch();
 }
@@ -518,8 +521,8 @@ void connection_output::end_layered() noexcept {
 bool connection_output::end_after(const io::buffer& last_message, std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   if (!last_message.empty()) {
-    io::write_request writing(self, last_message.bytes(), nullptr);
-    static_cast<void>(self.group().io().attempt(writing));
+    io::write_request request(self, last_message.bytes(), nullptr);
+    static_cast<void>(self.group().io().attempt(request));
   }
   self.end(reason, connection_end::in_order);
   return false;

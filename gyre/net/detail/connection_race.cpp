@@ -46,8 +46,8 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     const attempt_settings& settings = self.race_.settings_;
     opened_connection result;
     result.peer = peer;
-    task<tcp_stream> connecting = connect_to(self.race_.loop_, peer, settings.connecting);
-    result.stream = co_await std::move(connecting);
+    task<tcp_stream> connect_task = connect_to(self.race_.loop_, peer, settings.connecting);
+    result.stream = co_await std::move(connect_task);
     if (settings.transport == nullptr) co_return result;
     const bool is_named = !settings.host.empty() || !peer.is_ip();
     const std::string host = is_named ? std::string(settings.host) : peer.address().to_string();
@@ -142,12 +142,12 @@ void connection_race::advance() {
 }
 
 void connection_race::collect_ended() noexcept {
-  std::erase_if(attempts_, [this](attempt& each) {
-    if (!each.has_ended() || winner_) return false;
-    if (each.error()) {
-      note_failure(each.error(), each.peer());
+  std::erase_if(attempts_, [this](attempt& attempt) {
+    if (!attempt.has_ended() || winner_) return false;
+    if (attempt.error()) {
+      note_failure(attempt.error(), attempt.peer());
     } else {
-      winner_ = each.take_result();
+      winner_ = attempt.take_result();
     }
     return true;
   });
@@ -160,9 +160,9 @@ bool connection_race::may_start() const noexcept {
 void connection_race::start_next() noexcept {
   const endpoint peer = *candidates_.take_next();
   try {
-    attempt& started = attempts_.emplace_back(*this, peer);
+    attempt& new_attempt = attempts_.emplace_back(*this, peer);
     step_.start_after(settings_.delay);
-    started.begin();
+    new_attempt.begin();
   } catch (const std::bad_alloc&) {
     note_failure(no_memory(), peer);
     wake();

@@ -73,11 +73,11 @@ concept waits_for_input = requires(Connection& connection) {
 template <waits_for_input Connection>
 task<> wait_for_input(Connection& connection) {
   if constexpr (requires { connection.wait_readable(); }) {
-    auto waiting = connection.wait_readable();
-    co_await std::move(waiting);
+    auto wait = connection.wait_readable();
+    co_await std::move(wait);
   } else {
-    auto waiting = connection.stream().wait_readable();
-    co_await std::move(waiting);
+    auto wait = connection.stream().wait_readable();
+    co_await std::move(wait);
   }
 }
 
@@ -163,9 +163,9 @@ class connector {
   /// `limit`.
   task<pointer> connect(std::chrono::nanoseconds limit) {
     const steady_time expiry = loop_.deadline_after(limit);
-    auto connecting = with_timeout(connect_(), limit);
+    auto connect_task = with_timeout(connect_(), limit);
     try {
-      co_return co_await std::move(connecting);
+      co_return co_await std::move(connect_task);
     } catch (const std::system_error& error) {
       const bool has_expired = error.code() == time_limit_errc::expired;
       if (!has_expired || loop_.now() < expiry) throw;
@@ -184,16 +184,16 @@ class connector {
 
   template <class Handshake>
   static task<pointer> connect_and_prepare(server_address& server, Handshake& handshake) {
-    task<tcp_stream> connecting = server.connect();
-    tcp_stream connection = co_await std::move(connecting);
-    auto preparing = std::invoke(handshake, std::move(connection));
-    auto prepared = co_await std::move(preparing);
-    co_return boxed(std::move(prepared));
+    task<tcp_stream> connect_task = server.connect();
+    tcp_stream connection = co_await std::move(connect_task);
+    auto handshake_task = std::invoke(handshake, std::move(connection));
+    auto stream = co_await std::move(handshake_task);
+    co_return boxed(std::move(stream));
   }
   template <class Connect>
   static task<pointer> connect_by(Connect& connect) {
-    auto connecting = std::invoke(connect);
-    auto connection = co_await std::move(connecting);
+    auto connect_task = std::invoke(connect);
+    auto connection = co_await std::move(connect_task);
     co_return boxed(std::move(connection));
   }
 

@@ -56,19 +56,20 @@ std::optional<ip_address> source_of(const in_pktinfo& info, const endpoint& peer
   ip_address::v4_bytes bytes;
   std::memcpy(bytes.data(), &info.ipi_spec_dst, bytes.size());
   if (peer.family() == address_family::ipv4) return ip_address(bytes);
-  ip_address::v6_bytes mapped{};
-  mapped[10] = mapped[11] = 0xff;
-  std::ranges::copy(bytes, mapped.begin() + 12);
-  return ip_address(mapped);
+  ip_address::v6_bytes mapped_bytes{};
+  mapped_bytes[10] = mapped_bytes[11] = 0xff;
+  std::ranges::copy(bytes, mapped_bytes.begin() + 12);
+  return ip_address(mapped_bytes);
 }
 
 std::optional<ip_address> source_of(const in6_pktinfo& info) noexcept {
   ip_address::v6_bytes bytes;
   std::memcpy(bytes.data(), &info.ipi6_addr, bytes.size());
-  const ip_address arrived(bytes);
-  if (arrived.is_multicast()) return std::nullopt;
-  return arrived.is_link_local() && !arrived.is_v4_mapped() ? ip_address(bytes, info.ipi6_ifindex)
-                                                            : arrived;
+  const ip_address local_address(bytes);
+  if (local_address.is_multicast()) return std::nullopt;
+  return local_address.is_link_local() && !local_address.is_v4_mapped()
+             ? ip_address(bytes, info.ipi6_ifindex)
+             : local_address;
 }
 
 }  // namespace
@@ -77,14 +78,18 @@ message_properties read_control(const msghdr& message, endpoint& peer) noexcept 
   auto& header = const_cast<msghdr&>(message);  // the macros only read the header
   std::size_t segment = 0;
   std::optional<ip_address> source;
-  for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
-    if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS) close_descriptors(*each);
-    if (is(*each, IPPROTO_UDP, UDP_GRO)) segment = static_cast<std::size_t>(data_of<int>(*each));
-    if (is(*each, IPPROTO_IP, IP_PKTINFO)) source = source_of(data_of<in_pktinfo>(*each), peer);
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+       control = CMSG_NXTHDR(&header, control)) {
+    if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
+      close_descriptors(*control);
+    if (is(*control, IPPROTO_UDP, UDP_GRO))
+      segment = static_cast<std::size_t>(data_of<int>(*control));
+    if (is(*control, IPPROTO_IP, IP_PKTINFO))
+      source = source_of(data_of<in_pktinfo>(*control), peer);
     // For an IPv4 datagram an IPv6 socket reports both forms of the address; IP_PKTINFO has
     // precedence.
-    if (is(*each, IPPROTO_IPV6, IPV6_PKTINFO) && !source) {
-      source = source_of(data_of<in6_pktinfo>(*each));
+    if (is(*control, IPPROTO_IPV6, IPV6_PKTINFO) && !source) {
+      source = source_of(data_of<in6_pktinfo>(*control));
     }
   }
   peer.set_source(source);

@@ -49,7 +49,7 @@ std::optional<io::result> send_batch_operation::send_rest() noexcept {
     const std::optional<io::result> result = send_some();
     if (!result) return std::nullopt;
     if (!*result) return result;
-    batch_->sent_ += result->count();
+    batch_->sent_count_ += result->count();
   }
 }
 

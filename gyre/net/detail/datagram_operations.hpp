@@ -108,7 +108,7 @@ struct send_batch_operation : io::detail::counting_request<io::send_messages_req
   std::optional<io::result> begin() noexcept { return send_rest(); }
   std::optional<io::result> advance(io::result result) noexcept {
     if (!result) return result;
-    batch_->sent_ += result.count();
+    batch_->sent_count_ += result.count();
     return send_rest();
   }
 

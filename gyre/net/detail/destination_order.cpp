@@ -46,10 +46,10 @@ ip_address::v6_bytes as_v6(const ip_address& address) {
   return bytes;
 }
 
-int matching_bits(const ip_address::v6_bytes& one, const ip_address::v6_bytes& other) {
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    const auto differing = static_cast<std::uint8_t>(one[i] ^ other[i]);
-    if (differing != 0) return static_cast<int>(i) * 8 + std::countl_zero(differing);
+int matching_bits(const ip_address::v6_bytes& left, const ip_address::v6_bytes& right) {
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto difference = static_cast<std::uint8_t>(left[i] ^ right[i]);
+    if (difference != 0) return static_cast<int>(i) * 8 + std::countl_zero(difference);
   }
   return 128;
 }
@@ -57,20 +57,20 @@ int matching_bits(const ip_address::v6_bytes& one, const ip_address::v6_bytes& o
 policy policy_of(const ip_address& address) {
   const auto bytes = as_v6(address);
   return std::ranges::find_if(policies,
-                              [&](const policy_entry& each) {
-                                return matching_bits(bytes, each.prefix) >= each.bits;
+                              [&](const policy_entry& entry) {
+                                return matching_bits(bytes, entry.prefix) >= entry.bits;
                               })
       ->value;
 }
 
 int scope_of(const ip_address& address) {
-  constexpr int link_local = 2, site_local = 5, global = 14;
-  if (address.is_loopback() || address.is_link_local()) return link_local;
-  if (address.is_v4()) return global;
+  constexpr int link_scope = 2, site_scope = 5, global_scope = 14;
+  if (address.is_loopback() || address.is_link_local()) return link_scope;
+  if (address.is_v4()) return global_scope;
   const auto bytes = address.bytes();
   if (bytes[0] == 0xff) return bytes[1] & 0x0f;
-  if (bytes[0] == 0xfe && bytes[1] >> 6 == 3) return site_local;
-  return global;
+  if (bytes[0] == 0xfe && bytes[1] >> 6 == 3) return site_scope;
+  return global_scope;
 }
 
 }  // namespace
@@ -111,15 +111,17 @@ void sort_destinations(std::vector<ip_address>& addresses) {
     std::size_t index;
     ip_address address;
   };
-  std::vector<ranked_address> ranked;
-  ranked.reserve(count);
+  std::vector<ranked_address> candidates;
+  candidates.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const ip_address& each = addresses[i];
-    ranked.push_back({.rank = rank_of(each, source_for(each)), .index = i, .address = each});
+    const ip_address& address = addresses[i];
+    candidates.push_back(
+        {.rank = rank_of(address, source_for(address)), .index = i, .address = address});
   }
-  std::ranges::sort(ranked, {},
-                    [](const ranked_address& each) { return std::pair(each.rank, each.index); });
-  for (std::size_t i = 0; i < count; ++i) addresses[i] = ranked[i].address;
+  std::ranges::sort(candidates, {}, [](const ranked_address& candidate) {
+    return std::pair(candidate.rank, candidate.index);
+  });
+  for (std::size_t i = 0; i < count; ++i) addresses[i] = candidates[i].address;
 }
 
 }  // namespace gyre::net::detail

@@ -22,7 +22,7 @@ const dns_cache::answer* dns_cache::find(std::string_view name, record_type type
   } else if (position != entries_.end()) {
     position->second.unlink();
     by_use_.push_back(position->second);
-    return &position->second.kept;
+    return &position->second.content;
   }
   return nullptr;
 }
@@ -35,8 +35,8 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
       ttl.time, ttl.negative ? options_.longest_negative : options_.longest_positive);
   const std::size_t cost = cost_of(name, message.size());
   if (time <= duration::zero() || cost > options_.bytes) return;
-  if (const auto old = entries_.find(key_view(name, type)); old != entries_.end()) {
-    drop(old->second);
+  if (const auto match = entries_.find(key_view(name, type)); match != entries_.end()) {
+    drop(match->second);
   }
   while (metrics_.bytes + cost > options_.bytes) drop(*by_use_.begin());
   try {
@@ -45,7 +45,7 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
     entry& slot = position->second;
     slot.name = &position->first;
     slot.bytes = std::move(bytes);
-    slot.kept = {.status = status, .message = slot.bytes};
+    slot.content = {.status = status, .message = slot.bytes};
     slot.expiry = gyre::detail::later(current_time, time);
     by_use_.push_back(slot);
     metrics_.bytes += cost;

@@ -53,15 +53,15 @@ class dns_cache {
   struct entry : intrusive_list_node {
     const key* name = nullptr;
     std::vector<unsigned char> bytes;
-    answer kept{};
+    answer content{};
     steady_time expiry{};
   };
   struct by_key {
     using is_transparent = void;
-    static key_view view(const key& each) noexcept { return {each.first, each.second}; }
-    static key_view view(key_view each) noexcept { return each; }
-    bool operator()(const auto& one, const auto& other) const noexcept {
-      return view(one) < view(other);
+    static key_view view(const key& key) noexcept { return {key.first, key.second}; }
+    static key_view view(key_view key) noexcept { return key; }
+    bool operator()(const auto& left, const auto& right) const noexcept {
+      return view(left) < view(right);
     }
   };
 

@@ -49,11 +49,11 @@ ip_address reachable(const ip_address& server) noexcept {
 void set_servers(ares_channel channel, const std::vector<endpoint>& servers) {
   std::vector<ares_addr_port_node> nodes;
   nodes.reserve(servers.size());  // no reallocation: each node points to the next
-  for (const endpoint& each : servers) {
+  for (const endpoint& server : servers) {
     ares_addr_port_node node{};
-    const ip_address address = reachable(each.address());
-    node.family = static_cast<int>(each.family());
-    node.udp_port = node.tcp_port = each.port();
+    const ip_address address = reachable(server.address());
+    node.family = static_cast<int>(server.family());
+    node.udp_port = node.tcp_port = server.port();
     std::memcpy(&node.addr, address.bytes().data(), address.bytes().size());
     nodes.push_back(node);
     if (nodes.size() > 1) nodes[nodes.size() - 2].next = &nodes.back();
@@ -97,16 +97,16 @@ int close_socket(ares_socket_t fd, void*) {
 
 // Connects to the server with its scope, which c-ares cannot store.
 int connect_socket(ares_socket_t fd, const sockaddr* server, ares_socklen_t size, void* servers) {
-  endpoint scoped;
-  std::memcpy(scoped.data(), server, std::min(size, endpoint::capacity()));
-  scoped.resize(std::min(size, endpoint::capacity()));
-  const auto is_server = [&scoped](const endpoint& each) {
-    return each.port() == scoped.port() &&
-           std::ranges::equal(each.address().bytes(), scoped.address().bytes());
+  endpoint address;
+  std::memcpy(address.data(), server, std::min(size, endpoint::capacity()));
+  address.resize(std::min(size, endpoint::capacity()));
+  const auto is_server = [&address](const endpoint& candidate) {
+    return candidate.port() == address.port() &&
+           std::ranges::equal(candidate.address().bytes(), address.address().bytes());
   };
   const auto& known_servers = *static_cast<const std::vector<endpoint>*>(servers);
   const auto match =
-      scoped.is_ip() ? std::ranges::find_if(known_servers, is_server) : known_servers.end();
+      address.is_ip() ? std::ranges::find_if(known_servers, is_server) : known_servers.end();
   const io::result outcome = match == known_servers.end() ? system::connect(fd, server, size)
                                                           : system::connect(fd, *match);
   return outcome ? 0 : -1;
@@ -176,42 +176,44 @@ void dns_channel::open(const resolver_options& options) {
   servers_ = options.servers.empty() ? read_name_servers(options.resolv_conf) : options.servers;
   char dns_only[] = "b";
   std::vector<char*> domains;
-  ares_options raw{};
+  ares_options cares_options{};
   // c-ares doubles the timeout in each round, and its int must not overflow.
   constexpr int day = 24 * 60 * 60 * 1000;
-  raw.timeout = gyre::detail::whole_units<std::chrono::milliseconds>(options.timeout, day);
-  raw.tries = options.tries;
-  raw.lookups = dns_only;
-  raw.sock_state_cb = &on_socket_state;
-  raw.sock_state_cb_data = this;
-  raw.resolvconf_path = const_cast<char*>(options.resolv_conf.c_str());  // c-ares copies it
+  cares_options.timeout =
+      gyre::detail::whole_units<std::chrono::milliseconds>(options.timeout, day);
+  cares_options.tries = options.tries;
+  cares_options.lookups = dns_only;
+  cares_options.sock_state_cb = &on_socket_state;
+  cares_options.sock_state_cb_data = this;
+  cares_options.resolvconf_path =
+      const_cast<char*>(options.resolv_conf.c_str());  // c-ares copies it
   int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
              ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
   if (options.ndots) {
-    raw.ndots = *options.ndots;
+    cares_options.ndots = *options.ndots;
     mask |= ARES_OPT_NDOTS;
   }
   if (options.search_domains) {
-    for (const std::string& each : *options.search_domains) {
-      domains.push_back(const_cast<char*>(each.c_str()));  // c-ares copies it
+    for (const std::string& domain : *options.search_domains) {
+      domains.push_back(const_cast<char*>(domain.c_str()));  // c-ares copies it
     }
-    raw.domains = domains.data();
-    raw.ndomains = static_cast<int>(domains.size());
+    cares_options.domains = domains.data();
+    cares_options.ndomains = static_cast<int>(domains.size());
     mask |= ARES_OPT_DOMAINS;
   }
   using owned_channel = std::unique_ptr<ares_channeldata, decltype(&ares_destroy)>;
-  const auto open = [&] {
+  const auto open_channel = [&] {
     ares_channel channel = nullptr;
-    check(ares_init_options(&channel, &raw, mask), "ares_init_options");
-    owned_channel owned(channel, &ares_destroy);
+    check(ares_init_options(&channel, &cares_options, mask), "ares_init_options");
+    owned_channel channel_owner(channel, &ares_destroy);
     ares_set_socket_functions(channel, &socket_functions, &servers_);
     if (!servers_.empty()) set_servers(channel, servers_);
-    return owned;
+    return channel_owner;
   };
-  owned_channel channel = open();
+  owned_channel channel = open_channel();
   if (has_one_server(channel.get())) {
-    raw.flags = ARES_FLAG_NOCHECKRESP;
-    channel = open();
+    cares_options.flags = ARES_FLAG_NOCHECKRESP;
+    channel = open_channel();
   }
   channel_ = channel.get();
   read_search_list();
@@ -219,14 +221,15 @@ void dns_channel::open(const resolver_options& options) {
 }
 
 void dns_channel::read_search_list() {
-  ares_options raw{};
+  ares_options cares_options{};
   int mask = 0;
-  check(ares_save_options(channel_, &raw, &mask), "ares_save_options");
-  const std::unique_ptr<ares_options, decltype(&ares_destroy_options)> owned(&raw,
-                                                                             &ares_destroy_options);
-  search_.ndots = raw.ndots;
-  const auto count = static_cast<std::size_t>(std::max(raw.ndomains, 0));
-  for (const char* domain : std::span(raw.domains, count)) search_.domains.emplace_back(domain);
+  check(ares_save_options(channel_, &cares_options, &mask), "ares_save_options");
+  const std::unique_ptr<ares_options, decltype(&ares_destroy_options)> options_owner(
+      &cares_options, &ares_destroy_options);
+  search_.ndots = cares_options.ndots;
+  const auto count = static_cast<std::size_t>(std::max(cares_options.ndomains, 0));
+  for (const char* domain : std::span(cares_options.domains, count))
+    search_.domains.emplace_back(domain);
 }
 
 void dns_channel::query(const std::string& name, record_type type, callback handler,
@@ -260,12 +263,12 @@ void dns_channel::on_socket_state(void* self, int fd, int readable, int writable
     return;
   }
   try {
-    const auto ready = [&channel, fd](readiness events) {
-      constexpr readiness broken = readiness::error | readiness::hang_up;
-      channel.process(contains(events, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
-                      contains(events, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
+    const auto report = [&channel, fd](readiness events) {
+      constexpr readiness end_events = readiness::error | readiness::hang_up;
+      channel.process(contains(events, readiness::readable | end_events) ? fd : ARES_SOCKET_BAD,
+                      contains(events, readiness::writable | end_events) ? fd : ARES_SOCKET_BAD);
     };
-    channel.watches_.try_emplace(fd, channel.owner_.loop(), fd, ready)
+    channel.watches_.try_emplace(fd, channel.owner_.loop(), fd, report)
         .first->second.start(interest);
   } catch (...) {
     channel.watches_.erase(fd);

@@ -64,7 +64,7 @@ class dns_channel {
 
   // The owner of the channel counts queries here.
   std::size_t in_flight = 0;
-  std::size_t awaited = 0;  // queries for which lookups wait
+  std::size_t awaited_queries = 0;  // queries for which lookups wait
 
  private:
   static void on_socket_state(void* self, int fd, int readable, int writable) noexcept;

@@ -43,7 +43,7 @@ class message_reader {
   }
   std::uint32_t number(std::size_t size) noexcept {
     std::uint32_t value = 0;
-    for (const unsigned char each : bytes(size)) value = value << 8 | each;
+    for (const unsigned char byte : bytes(size)) value = value << 8 | byte;
     return value;
   }
   // Skips a name. A compression pointer is not followed, because c-ares compares the names.
@@ -112,8 +112,8 @@ address_result parse_addresses(dns_message message) {
   if (count == 0) return std::unexpected(make_error_code(resolve_errc::no_data));
   std::vector<ip_address> addresses;
   addresses.reserve(static_cast<std::size_t>(count));
-  for (const Address& each : std::span(room).first(static_cast<std::size_t>(count))) {
-    addresses.emplace_back(std::bit_cast<Bytes>(each.*Member));
+  for (const Address& entry : std::span(room).first(static_cast<std::size_t>(count))) {
+    addresses.emplace_back(std::bit_cast<Bytes>(entry.*Member));
   }
   return addresses;
 }
@@ -139,17 +139,17 @@ answer_ttl ttl_of(dns_message message) noexcept {
   auto shortest_ttl = std::chrono::seconds::max();
   bool has_answer = false;
   for (std::uint32_t i = 0; i < answers && !reader.failed(); ++i) {
-    const record_header each = next_record(reader);
-    shortest_ttl = std::min(shortest_ttl, each.ttl);
-    has_answer = has_answer || each.type == type;
+    const record_header record = next_record(reader);
+    shortest_ttl = std::min(shortest_ttl, record.ttl);
+    has_answer = has_answer || record.type == type;
   }
   if (has_answer && code == 0) {
     return {.time = reader.failed() ? std::chrono::seconds(0) : shortest_ttl, .negative = false};
   }
   auto ttl = std::chrono::seconds(0);
   for (std::uint32_t i = 0; i < authorities && !reader.failed(); ++i) {
-    const record_header each = next_record(reader);
-    if (each.type == soa) ttl = std::min(shortest_ttl, negative_ttl(each));
+    const record_header record = next_record(reader);
+    if (record.type == soa) ttl = std::min(shortest_ttl, negative_ttl(record));
   }
   return {.time = reader.failed() ? std::chrono::seconds(0) : ttl, .negative = true};
 }
@@ -187,41 +187,43 @@ void sort_srv_records(std::vector<srv_record>& records,
   // Records without weight come first, which gives them a small chance (RFC 2782); the others stay
   // in their order.
   std::vector<std::tuple<unsigned, bool, std::size_t>> ranks;
-  for (const srv_record& each : records) {
-    ranks.emplace_back(each.priority, each.weight != 0, ranks.size());
+  for (const srv_record& record : records) {
+    ranks.emplace_back(record.priority, record.weight != 0, ranks.size());
   }
   std::ranges::sort(ranks);
-  std::vector<srv_record> ordered;
-  ordered.reserve(records.size());
-  for (const auto& each : ranks) ordered.push_back(std::move(records[std::get<2>(each)]));
-  records = std::move(ordered);
+  std::vector<srv_record> result;
+  result.reserve(records.size());
+  for (const auto& rank : ranks) result.push_back(std::move(records[std::get<2>(rank)]));
+  records = std::move(result);
   for (auto first = records.begin(); first != records.end(); ++first) {
-    const auto end = std::find_if(first, records.end(), [&](const srv_record& each) {
-      return each.priority != first->priority;
+    const auto end = std::find_if(first, records.end(), [&](const srv_record& record) {
+      return record.priority != first->priority;
     });
     std::uint32_t sum = 0;
-    for (auto each = first; each != end; ++each) sum += each->weight;
-    const std::uint32_t drawn = random_below(sum + 1);
-    std::uint32_t passed = 0;
+    for (auto record = first; record != end; ++record) sum += record->weight;
+    const std::uint32_t threshold = random_below(sum + 1);
+    std::uint32_t weight_sum = 0;
     auto selection = first;
-    while ((passed += selection->weight) < drawn) ++selection;
+    while ((weight_sum += selection->weight) < threshold) ++selection;
     std::rotate(first, selection, std::next(selection));
   }
 }
 
 srv_result decode_srv(dns_message message) {
-  ares_srv_reply* raw = nullptr;
-  const int status = ares_parse_srv_reply(message.data(), static_cast<int>(message.size()), &raw);
-  const std::unique_ptr<ares_srv_reply, decltype(&ares_free_data)> owned(raw, &ares_free_data);
+  ares_srv_reply* cares_reply = nullptr;
+  const int status =
+      ares_parse_srv_reply(message.data(), static_cast<int>(message.size()), &cares_reply);
+  const std::unique_ptr<ares_srv_reply, decltype(&ares_free_data)> owner(cares_reply,
+                                                                         &ares_free_data);
   if (status != ARES_SUCCESS) return std::unexpected(dns_error(status));
   std::vector<srv_record> records;
-  for (const auto* each = raw; each != nullptr; each = each->next) {
-    const std::string_view target = each->host;
+  for (const auto* part = cares_reply; part != nullptr; part = part->next) {
+    const std::string_view target = part->host;
     if (target.empty() || target == ".") continue;  // the service is "decidedly not available"
     records.push_back({.target = std::string(target),
-                       .port = each->port,
-                       .priority = each->priority,
-                       .weight = each->weight});
+                       .port = part->port,
+                       .priority = part->priority,
+                       .weight = part->weight});
   }
   if (records.empty()) return std::unexpected(make_error_code(resolve_errc::no_data));
   std::minstd_rand random(static_cast<std::uint32_t>(gyre::detail::random_seed()));
@@ -236,20 +238,23 @@ text_result decode_texts(record_type type, dns_message message) {
   std::vector<std::string> texts;
   int status = ARES_SUCCESS;
   if (type == record_type::txt) {
-    ares_txt_ext* raw = nullptr;
-    status = ares_parse_txt_reply_ext(message.data(), size, &raw);
-    const std::unique_ptr<ares_txt_ext, decltype(&ares_free_data)> owned(raw, &ares_free_data);
-    for (const auto* each = raw; each != nullptr; each = each->next) {
-      if (each->record_start != 0 || texts.empty()) texts.emplace_back();
-      texts.back().append(reinterpret_cast<const char*>(each->txt), each->length);
+    ares_txt_ext* cares_reply = nullptr;
+    status = ares_parse_txt_reply_ext(message.data(), size, &cares_reply);
+    const std::unique_ptr<ares_txt_ext, decltype(&ares_free_data)> owner(cares_reply,
+                                                                         &ares_free_data);
+    for (const auto* part = cares_reply; part != nullptr; part = part->next) {
+      if (part->record_start != 0 || texts.empty()) texts.emplace_back();
+      texts.back().append(reinterpret_cast<const char*>(part->txt), part->length);
     }
   } else {
-    hostent* raw = nullptr;
-    status = ares_parse_ptr_reply(message.data(), size, nullptr, 0, AF_INET, &raw);
-    const std::unique_ptr<hostent, decltype(&ares_free_hostent)> owned(raw, &ares_free_hostent);
+    hostent* host_entry = nullptr;
+    status = ares_parse_ptr_reply(message.data(), size, nullptr, 0, AF_INET, &host_entry);
+    const std::unique_ptr<hostent, decltype(&ares_free_hostent)> owner(host_entry,
+                                                                       &ares_free_hostent);
     if (status == ARES_SUCCESS) {
-      for (char** each = raw->h_aliases; *each != nullptr; ++each) texts.emplace_back(*each);
-      if (texts.empty() && raw->h_name != nullptr) texts.emplace_back(raw->h_name);
+      for (char** alias = host_entry->h_aliases; *alias != nullptr; ++alias)
+        texts.emplace_back(*alias);
+      if (texts.empty() && host_entry->h_name != nullptr) texts.emplace_back(host_entry->h_name);
     }
   }
   if (status != ARES_SUCCESS) return std::unexpected(dns_error(status));
@@ -261,11 +266,11 @@ std::string reverse_name(const ip_address& address) {
   constexpr std::string_view digits = "0123456789abcdef";
   const ip_address plain = address.unmapped();
   std::string name;
-  for (const std::uint8_t each : plain.bytes() | std::views::reverse) {
+  for (const std::uint8_t byte : plain.bytes() | std::views::reverse) {
     if (plain.is_v4()) {
-      (name += std::to_string(each)) += '.';
+      (name += std::to_string(byte)) += '.';
     } else {
-      for (const int digit : {each & 15, each >> 4}) {
+      for (const int digit : {byte & 15, byte >> 4}) {
         (name += digits[static_cast<std::size_t>(digit)]) += '.';
       }
     }

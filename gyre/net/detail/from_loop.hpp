@@ -21,8 +21,8 @@ namespace gyre::net::detail {
 template <class Work>
 void from_loop(connection_io& connection, Work&& work) {
   connection_group& group = connection.group();
-  const callback_gate::pass passing(group.gate());
-  if (!passing) return;
+  const callback_gate::pass gate_pass(group.gate());
+  if (!gate_pass) return;
   try {
     work();
     if (group.drains()) [[unlikely]]

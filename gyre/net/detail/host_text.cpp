@@ -20,8 +20,9 @@ using gyre::detail::is_digit;
 using gyre::detail::is_letter;
 
 bool may_be_service(std::string_view text) noexcept {
-  const auto may_occur = [](char each) {
-    return is_letter(each) || is_digit(each) || std::string_view("-_.+").contains(each);
+  const auto may_occur = [](char character) {
+    return is_letter(character) || is_digit(character) ||
+           std::string_view("-_.+").contains(character);
   };
   return std::ranges::all_of(text, may_occur) && std::ranges::any_of(text, is_letter);
 }
@@ -29,9 +30,9 @@ bool may_be_service(std::string_view text) noexcept {
 }  // namespace
 
 bool may_be_name(std::string_view host) noexcept {
-  const auto may_occur = [](char each) {
-    return is_letter(each) || is_digit(each) || each == '-' || each == '_' || each == '.' ||
-           static_cast<unsigned char>(each) >= 0x80;
+  const auto may_occur = [](char character) {
+    return is_letter(character) || is_digit(character) || character == '-' || character == '_' ||
+           character == '.' || static_cast<unsigned char>(character) >= 0x80;
   };
   if (host.empty() || host.size() > max_host_size || !std::ranges::all_of(host, may_occur)) {
     return false;

@@ -38,8 +38,8 @@ hosts parse_hosts(std::string_view text) {
 }
 
 const std::vector<ip_address>* hosts_file::find(std::string_view key) {
-  if (read_.update(path_)) {
-    const auto text = read_.exists() ? gyre::detail::read_file(path_.c_str()) : std::string();
+  if (version_.update(path_)) {
+    const auto text = version_.exists() ? gyre::detail::read_file(path_.c_str()) : std::string();
     hosts_ = text ? parse_hosts(*text) : hosts();
   }
   const auto entry = hosts_.find(key);

@@ -36,7 +36,7 @@ class hosts_file {
 
  private:
   const std::string path_;
-  file_version read_;
+  file_version version_;
   hosts hosts_;
 };
 

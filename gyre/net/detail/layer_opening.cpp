@@ -45,7 +45,7 @@ void layer_opening::on_work_ended() noexcept {
 
 // Counts the memory of the handshake; returns false if it would exceed the memory limit.
 bool layer_opening::count_held(std::size_t bytes) noexcept {
-  return group_.count_held_by_handshake(std::exchange(counted_, bytes), bytes);
+  return group_.count_held_by_handshake(std::exchange(counted_bytes_, bytes), bytes);
 }
 
 void layer_opening::end() {

@@ -55,9 +55,9 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
   connection_group& group_;
   const core_ptr core_;
   function callback_;
-  std::error_code result_;   // the error of the time limit, until the handshake has ended
-  std::size_t counted_ = 0;  // bytes that the group counts
-  timer end_timer_;          // runs the time limit, then the call of `callback`, which may throw
+  std::error_code result_;         // the error of the time limit, until the handshake has ended
+  std::size_t counted_bytes_ = 0;  // bytes that the group counts
+  timer end_timer_;  // runs the time limit, then the call of `callback`, which may throw
 };
 
 }  // namespace gyre::net::detail

@@ -37,21 +37,21 @@ struct read_step {
 
   std::span<std::byte> buffer;
   bool transfers_all;
-  std::size_t done = 0;
+  std::size_t total = 0;
 
   status advance(layered_core& core) {
     status outcome = status::done;
-    while (outcome == status::done && done < buffer.size()) {
+    while (outcome == status::done && total < buffer.size()) {
       std::size_t count = 0;
-      outcome = core.protocol->take(buffer.subspan(done), count);
-      done += count;
+      outcome = core.protocol->take(buffer.subspan(total), count);
+      total += count;
       if (count > 0 && !transfers_all) return status::done;
     }
-    return done == buffer.size() ? status::done : outcome;
+    return total == buffer.size() ? status::done : outcome;
   }
   std::size_t finish(layered_core& core) const {
-    if (transfers_all && done < buffer.size()) core.throw_error(io::errc::unexpected_end, name);
-    return done;
+    if (transfers_all && total < buffer.size()) core.throw_error(io::errc::unexpected_end, name);
+    return total;
   }
 };
 
@@ -82,16 +82,16 @@ struct read_until_step {
   io::buffer& buffer;
   std::string_view delimiter;
   std::size_t limit;
-  std::size_t searched = 0;
+  std::size_t searched_bytes = 0;
   std::size_t position = io::input::npos;
 
   status advance(layered_core& core) {
     for (;;) {
       const std::size_t overlap = delimiter.empty() ? 0 : delimiter.size() - 1;
-      position = buffer.find(delimiter, searched > overlap ? searched - overlap : 0);
-      searched = buffer.size();
+      position = buffer.find(delimiter, searched_bytes > overlap ? searched_bytes - overlap : 0);
+      searched_bytes = buffer.size();
       if (position != io::input::npos && position + delimiter.size() <= limit) return status::done;
-      if (position != io::input::npos || searched >= limit) {
+      if (position != io::input::npos || searched_bytes >= limit) {
         core.send_now();
         core.throw_error(io::errc::limit_exceeded, name);
       }
@@ -294,12 +294,12 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool tr
   }
   const io::backend& io = io::backend_of(core->inner.loop());
   const bool writes_all_at_once = !source_memory.empty();
-  std::size_t done = 0;
+  std::size_t total = 0;
   std::exception_ptr send_error;
   do {
     const std::size_t limit = writes_all_at_once ? bytes.size() : writable_at_once(io);
     const std::span<const std::byte> part =
-        bytes.subspan(done, std::min(bytes.size() - done, limit));
+        bytes.subspan(total, std::min(bytes.size() - total, limit));
     if (!part.empty() && !protocol.may_write()) co_await read_rest(core, name);
     if (core->output.capacity() == 0) core->output = scratch_buffer::take();
     const bool has_failed = part.empty() ? static_cast<bool>(protocol.why().code)
@@ -307,15 +307,15 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool tr
     if (has_failed) core->throw_failure(name);
     source_memory.reset();
     while (!core->output.empty()) {
-      sending_lock sending(*core);
+      sending_lock send_lock(*core);
       try {
-        while (!sending.bytes.empty()) {
-          const std::size_t count = co_await core->inner.write_some(sending.bytes.bytes());
-          sending.bytes.consume(count);
+        while (!send_lock.bytes.empty()) {
+          const std::size_t count = co_await core->inner.write_some(send_lock.bytes.bytes());
+          send_lock.bytes.consume(count);
         }
       } catch (const std::system_error& error) {
         if (!is_of_a_gone_peer(error.code())) throw;
-        sending.bytes.consume_all();
+        send_lock.bytes.consume_all();
         send_error = std::current_exception();
       }
       if (send_error) break;
@@ -325,19 +325,19 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool tr
       if (protocol.why().code) core->throw_failure(name);
       std::rethrow_exception(send_error);
     }
-    done += part.size();
-  } while (transfers_all && done < bytes.size());
-  co_return done;
+    total += part.size();
+  } while (transfers_all && total < bytes.size());
+  co_return total;
 }
 
 task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces) {
   io::buffer buffer;
   record_parts parts(pieces, buffer);
-  std::size_t done = 0;
+  std::size_t total = 0;
   for (auto part = parts.next(); !part.empty(); part = parts.next()) {
-    done += co_await write(core, part, true);
+    total += co_await write(core, part, true);
   }
-  co_return done;
+  co_return total;
 }
 
 task<std::size_t> write_received(core_ptr core, io::received bytes) {
@@ -346,19 +346,19 @@ task<std::size_t> write_received(core_ptr core, io::received bytes) {
 }
 
 task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_t count) {
-  std::size_t done = 0;
+  std::size_t total = 0;
   scratch_buffer part;
-  while (done < count) {
+  while (total < count) {
     part->consume_all();
-    const std::size_t size = std::min(count - done, max_file_part_size);
-    const io::result read = io::detail::system::read_at(file, part->prepare(size).first(size),
-                                                        static_cast<std::uint64_t>(offset) + done);
-    if (!read) core->throw_error(read.error(), "send_file");
-    if (read.count() == 0) break;  // the file has ended
-    part->commit(read.count());
-    done += co_await write(core, part->bytes(), true);
+    const std::size_t size = std::min(count - total, max_file_part_size);
+    const io::result read_result = io::detail::system::read_at(
+        file, part->prepare(size).first(size), static_cast<std::uint64_t>(offset) + total);
+    if (!read_result) core->throw_error(read_result.error(), "send_file");
+    if (read_result.count() == 0) break;  // the file has ended
+    part->commit(read_result.count());
+    total += co_await write(core, part->bytes(), true);
   }
-  co_return done;
+  co_return total;
 }
 
 task<> end_writing(core_ptr core) {
@@ -381,7 +381,7 @@ task<> shake_hands(core_ptr core, handshake_observer* observer) {
     if (outcome == status::failed) core->throw_failure(name);
     if (outcome == status::ended) core->throw_error(io::errc::unexpected_end, name);
     if (observer != nullptr) {
-      if (const auto refused = observer->note_step(protocol)) core->throw_error(refused, name);
+      if (const auto refusal = observer->note_step(protocol)) core->throw_error(refusal, name);
     }
     if (!core->output.empty()) co_await write(core, {}, true);
     if (outcome == status::done) co_return;

@@ -20,14 +20,14 @@ void listening_socket::close() noexcept {
 
 unique_fd listening_socket::release() noexcept {
   accept_operation* const waiter = end_pause();
-  unique_fd released = open_descriptor::release();
+  unique_fd fd_owner = open_descriptor::release();
   if (waiter != nullptr) waiter->complete(io::result::failure(io::errc::closed));
-  return released;
+  return fd_owner;
 }
 
 void listening_socket::begin_pause(accept_operation& waiter, int error) noexcept {
   const accept_policy::pause pause = policy_.begin_pause(fd(), error);
-  refused_ += pause.refused;
+  refused_count_ += pause.refused;
   report_once(error);
   waiter_ = &waiter;
   loop().start_timer(waiter.retry_, loop().deadline_after(pause.length));
@@ -45,7 +45,7 @@ void listening_socket::report_once(int error) noexcept {
 }
 
 void listening_socket::note_refused(std::error_code error) noexcept {
-  ++refused_;
+  ++refused_count_;
   report_once(error.value());
 }
 

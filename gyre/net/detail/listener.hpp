@@ -31,13 +31,13 @@ class listening_socket final : public io::detail::open_descriptor {
   void note_accepted() noexcept { policy_.reset(); }
   /// Notes that a connection was closed because the loop could not serve it.
   void note_refused(std::error_code error) noexcept;
-  std::uint64_t refused() const noexcept { return refused_; }
+  std::uint64_t refused() const noexcept { return refused_count_; }
 
  private:
   void report_once(int error) noexcept;
 
   accept_policy policy_;
-  std::uint64_t refused_ = 0;
+  std::uint64_t refused_count_ = 0;
   bool was_reported_ = false;
   accept_operation* waiter_ = nullptr;
 };
@@ -135,30 +135,30 @@ class listener {
   auto accept_socket() noexcept { return accept_as<accept_socket_operation>(nullptr); }
   auto accept_socket(endpoint& peer) noexcept { return accept_as<accept_socket_operation>(&peer); }
 
-  [[nodiscard]] std::uint64_t refused() const noexcept { return on_ ? on_->refused() : 0; }
-  [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }
-  [[nodiscard]] int fd() const noexcept { return is_open() ? on_->fd() : -1; }
+  [[nodiscard]] std::uint64_t refused() const noexcept { return socket_ ? socket_->refused() : 0; }
+  [[nodiscard]] bool is_open() const noexcept { return socket_ != nullptr && socket_->is_open(); }
+  [[nodiscard]] int fd() const noexcept { return is_open() ? socket_->fd() : -1; }
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] socket_ref options() const { return socket_ref(fd()); }
 
   void close() noexcept {
-    if (on_ != nullptr) on_->close();
+    if (socket_ != nullptr) socket_->close();
   }
   [[nodiscard]] unique_fd release() noexcept {
-    return on_ != nullptr ? on_->release() : unique_fd();
+    return socket_ != nullptr ? socket_->release() : unique_fd();
   }
 
  protected:
   listener(event_loop& loop, socket new_socket)
-      : on_(std::make_unique<listening_socket>(loop, std::move(new_socket))) {}
+      : socket_(std::make_unique<listening_socket>(loop, std::move(new_socket))) {}
 
  private:
   template <class Operation>
   io::detail::request_awaiter<Operation> accept_as(endpoint* peer) noexcept {
-    return io::detail::request_awaiter<Operation>(std::in_place, on_.get(), peer);
+    return io::detail::request_awaiter<Operation>(std::in_place, socket_.get(), peer);
   }
 
-  std::unique_ptr<listening_socket> on_;
+  std::unique_ptr<listening_socket> socket_;
 };
 
 }  // namespace gyre::net::detail

@@ -20,18 +20,19 @@ void message_with_fds::attach(std::span<const int> fds) noexcept {
 }
 
 std::vector<unique_fd> message_with_fds::take() {
-  std::array<unique_fd, max_fds> owned;
+  std::array<unique_fd, max_fds> fd_owners;
   std::size_t count = 0;
-  for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
-    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t fds = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+       control = CMSG_NXTHDR(&header, control)) {
+    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t fds = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < fds; ++i) {
       int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(each) + i * sizeof fd, sizeof fd);
-      owned[count++].reset(fd);
+      std::memcpy(&fd, CMSG_DATA(control) + i * sizeof fd, sizeof fd);
+      fd_owners[count++].reset(fd);
     }
   }
-  const auto first = std::move_iterator(owned.begin());
+  const auto first = std::move_iterator(fd_owners.begin());
   return {first, first + static_cast<std::ptrdiff_t>(count)};
 }
 

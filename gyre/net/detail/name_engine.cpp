@@ -21,14 +21,14 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host) {
   return {std::move(name), lookup.kind.records};
 }
 
-std::error_code graver(std::error_code one, std::error_code other) {
-  const auto gravity = [](std::error_code each) {
-    return !each                                  ? 0
-           : each == resolve_errc::host_not_found ? 1
-           : each == resolve_errc::no_data        ? 2
-                                                  : 3;
+std::error_code graver(std::error_code left, std::error_code right) {
+  const auto gravity = [](std::error_code error) {
+    return !error                                  ? 0
+           : error == resolve_errc::host_not_found ? 1
+           : error == resolve_errc::no_data        ? 2
+                                                   : 3;
   };
-  return gravity(one) >= gravity(other) ? one : other;
+  return gravity(left) >= gravity(right) ? left : right;
 }
 
 std::string_view plain_name(std::string_view name) {
@@ -77,25 +77,25 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
                                      "gyre::net::resolver: cache.longest_positive");
   gyre::detail::require_not_negative(options_.cache.longest_negative,
                                      "gyre::net::resolver: cache.longest_negative");
-  for (const endpoint& each : options_.servers) {
-    require(each.is_ip(), "gyre::net::resolver: a server must be an IP endpoint");
+  for (const endpoint& server : options_.servers) {
+    require(server.is_ip(), "gyre::net::resolver: a server must be an IP endpoint");
   }
   delivery_.emplace(loop, [this] { deliver_completions(); });
   resolv_conf_.update(options_.resolv_conf);
   channels_.emplace_back(*this, options_);
 }
 
-name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
+name_engine::~name_engine() { assert(channels_.empty() && pending_lookups_ == 0); }
 
 // The loops below end, because callbacks cannot start lookups on a closed engine.
 void name_engine::close() noexcept {
-  const auto alive = shared_from_this();
+  const auto self = shared_from_this();
   is_closed_ = true;
   channels_.clear();
   while (question* entry = queue_.pop_front())
     end(*entry, failure(resolve_errc::resolver_destroyed));
-  while (waiting_lookup* lookup = completed_.pop_front()) {
-    --pending_;
+  while (waiting_lookup* lookup = completed_lookups_.pop_front()) {
+    --pending_lookups_;
     lookup->complete(*lookup);
   }
   delivery_.reset();
@@ -103,7 +103,7 @@ void name_engine::close() noexcept {
 
 std::size_t name_engine::abandoned() const noexcept {
   std::size_t count = 0;
-  for (const dns_channel& each : channels_) count += each.in_flight - each.awaited;
+  for (const dns_channel& channel : channels_) count += channel.in_flight - channel.awaited_queries;
   return count;
 }
 
@@ -151,15 +151,16 @@ bool name_engine::is_requested(const ip_address& address) const noexcept {
 
 resolve_result name_engine::select_addresses(const std::vector<ip_address>& addresses,
                                              std::uint16_t port) const {
-  const auto comes_first = [this](const ip_address& each) {
-    if (options_.addresses == address_choice::ipv4_first) return each.is_v4();
-    return options_.addresses != address_choice::ipv6_first || each.is_v6();
+  const auto comes_first = [this](const ip_address& address) {
+    if (options_.addresses == address_choice::ipv4_first) return address.is_v4();
+    return options_.addresses != address_choice::ipv6_first || address.is_v6();
   };
   std::vector<endpoint> endpoints;
   endpoints.reserve(addresses.size());
   for (const bool is_first : {true, false}) {
-    for (const ip_address& each : addresses) {
-      if (is_requested(each) && comes_first(each) == is_first) endpoints.emplace_back(each, port);
+    for (const ip_address& address : addresses) {
+      if (is_requested(address) && comes_first(address) == is_first)
+        endpoints.emplace_back(address, port);
     }
   }
   if (endpoints.empty()) return failure(resolve_errc::no_data);
@@ -168,8 +169,8 @@ resolve_result name_engine::select_addresses(const std::vector<ip_address>& addr
 
 const std::vector<ip_address>* name_engine::from_hosts(std::string_view key) {
   const std::vector<ip_address>* const result = hosts_.find(key);
-  const auto requested = [this](const ip_address& each) { return is_requested(each); };
-  return result != nullptr && std::ranges::any_of(*result, requested) ? result : nullptr;
+  const auto may_keep = [this](const ip_address& address) { return is_requested(address); };
+  return result != nullptr && std::ranges::any_of(*result, may_keep) ? result : nullptr;
 }
 
 std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& lookup,
@@ -178,9 +179,9 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
   lookup.port = port.port().value_or(0);
   if (lookup.kind.records == 0) {
     if (!port.port()) return failure(resolve_errc::service_not_found);
-    const auto numeric = ip_address::parse(host);
-    if (numeric) return select_addresses({*numeric}, lookup.port);
-    if (numeric.error() == std::errc::no_such_device) return failure(numeric.error());
+    const auto address = ip_address::parse(host);
+    if (address) return select_addresses({*address}, lookup.port);
+    if (address.error() == std::errc::no_such_device) return failure(address.error());
   }
   if (!can_be_name(host)) return failure(resolve_errc::bad_name);
   if (lookup.kind.records == 0) {
@@ -204,20 +205,20 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
 std::optional<resolve_result> name_engine::from_cache(waiting_lookup& lookup,
                                                       const question_key& key) {
   if (cache_.metrics().entries == 0) return std::nullopt;
-  question cached;
-  cached.key = &key;
+  question local_question;
+  local_question.key = &key;
   for (const std::string& name : names_for(key)) {
-    cached.queries = queries_for(cached);
-    for (dns_query& each : cached.queries) {
-      const auto* cached_answer = cache_.find(plain_name(name), each.type, loop_.now());
+    local_question.queries = queries_for(local_question);
+    for (dns_query& query : local_question.queries) {
+      const auto* cached_answer = cache_.find(plain_name(name), query.type, loop_.now());
       if (cached_answer == nullptr) return std::nullopt;
-      decode_answer(each, cached_answer->status, cached_answer->message);
+      decode_answer(query, cached_answer->status, cached_answer->message);
     }
-    cached.failure = graver(cached.failure, cached.query_failure());
-    if (cached.has_answer()) break;
+    local_question.failure = graver(local_question.failure, local_question.query_failure());
+    if (local_question.has_answer()) break;
   }
   cache_.count_hit();
-  set_result(lookup, cached, result_of(cached));
+  set_result(lookup, local_question, result_of(local_question));
   return std::move(lookup.result);
 }
 
@@ -232,14 +233,14 @@ void name_engine::start_query(waiting_lookup& lookup, std::string_view host, con
     entry.key = &position->first;
     queue_.push_back(entry);
   } else if (entry.channel != nullptr && entry.waiting.empty()) {
-    ++entry.channel->awaited;
+    ++entry.channel->awaited_queries;
     ++awaited_in_flight_;
   }
   lookup.owner = this;
-  lookup.pending = &entry;
+  lookup.current_question = &entry;
   lookup.port = *port.port();
   entry.waiting.push_back(lookup);
-  ++pending_;
+  ++pending_lookups_;
   if (!is_new) complete_first_family(entry);
   start_queued();
   cancel_abandoned();
@@ -248,30 +249,30 @@ void name_engine::start_query(waiting_lookup& lookup, std::string_view host, con
 void name_engine::complete_later(waiting_lookup& lookup, resolve_result result) noexcept {
   lookup.owner = this;
   lookup.result = std::move(result);
-  ++pending_;
+  ++pending_lookups_;
   queue_completion(lookup);
 }
 
 // Schedules the call of the lookup's function for a turn in which no frame of c-ares or of the
 // user's call is on the stack.
 void name_engine::queue_completion(waiting_lookup& lookup) noexcept {
-  lookup.pending = nullptr;
-  completed_.push_back(lookup);
+  lookup.current_question = nullptr;
+  completed_lookups_.push_back(lookup);
   if (delivery_ && !delivery_->active()) delivery_->start_after({});
 }
 
 bool name_engine::cancel(waiting_lookup& lookup) noexcept {
   if (!lookup.active()) return false;
   lookup.unlink();
-  --pending_;
-  question* const entry = lookup.pending;
+  --pending_lookups_;
+  question* const entry = lookup.current_question;
   if (entry == nullptr || !entry->waiting.empty()) return true;
   if (entry->channel == nullptr) {
     entry->unlink();
     questions_.erase(questions_.find(*entry->key));
     return true;
   }
-  --entry->channel->awaited;
+  --entry->channel->awaited_queries;
   --awaited_in_flight_;
   cancel_abandoned();
   start_queued();
@@ -281,10 +282,10 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
 // Ends the questions of channels in which no lookup waits. Must not be called by a callback of
 // c-ares.
 void name_engine::cancel_abandoned() noexcept {
-  for (auto each = channels_.begin(); each != channels_.end();) {
-    const auto channel = each++;
-    if (channel->awaited > 0) continue;
-    if (each != channels_.end()) {
+  for (auto position = channels_.begin(); position != channels_.end();) {
+    const auto channel = position++;
+    if (channel->awaited_queries > 0) continue;
+    if (position != channels_.end()) {
       channels_.erase(channel);
     } else if (channel->in_flight > 0) {
       channel->cancel_all();
@@ -295,7 +296,7 @@ void name_engine::cancel_abandoned() noexcept {
 // Returns the channel for the next question; null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& newest_channel = channels_.back();
-  if (newest_channel.in_flight - newest_channel.awaited < options_.max_concurrent)
+  if (newest_channel.in_flight - newest_channel.awaited_queries < options_.max_concurrent)
     return &newest_channel;
   if (channels_.size() >= max_channels) return nullptr;
   try {
@@ -317,7 +318,7 @@ void name_engine::start_queued() noexcept {
 void name_engine::start(question& entry, dns_channel& channel) noexcept {
   entry.channel = &channel;
   ++channel.in_flight;
-  ++channel.awaited;
+  ++channel.awaited_queries;
   ++awaited_in_flight_;
   try {
     entry.names = names_for(*entry.key);
@@ -329,17 +330,17 @@ void name_engine::start(question& entry, dns_channel& channel) noexcept {
 }
 
 void name_engine::query_next_name(question& entry) noexcept {
-  const std::string& name = entry.names[entry.tried++];
-  entry.unanswered = entry.queries.size();
+  const std::string& name = entry.names[entry.tried_names++];
+  entry.unanswered_queries = entry.queries.size();
   entry.starting_queries = true;
-  for (dns_query& each : entry.queries) {
-    each.answer.emplace();
-    each.message.clear();
-    if (const auto* cached_answer = cache_.find(plain_name(name), each.type, loop_.now())) {
-      decode_answer(each, cached_answer->status, cached_answer->message);
-      --entry.unanswered;
+  for (dns_query& query : entry.queries) {
+    query.answer.emplace();
+    query.message.clear();
+    if (const auto* cached_answer = cache_.find(plain_name(name), query.type, loop_.now())) {
+      decode_answer(query, cached_answer->status, cached_answer->message);
+      --entry.unanswered_queries;
     } else {
-      entry.channel->query(name, each.type, &on_answer, &each);
+      entry.channel->query(name, query.type, &on_answer, &query);
     }
   }
   entry.channel->wait_for_servers();
@@ -349,16 +350,16 @@ void name_engine::query_next_name(question& entry) noexcept {
 
 void name_engine::on_answer(void* query, int status, int, unsigned char* message,
                             int size) noexcept {
-  auto& answered = *static_cast<dns_query*>(query);
-  question& entry = *answered.owner;
+  auto& own_query = *static_cast<dns_query*>(query);
+  question& entry = *own_query.owner;
   name_engine& engine = *entry.engine;
   const dns_message answer(message, static_cast<std::size_t>(message == nullptr ? 0 : size));
-  engine.decode_answer(answered, status, answer);
-  if (!answer.empty() && (answered.answer || is_negative(answered.answer.error()))) {
-    engine.cache_.keep(plain_name(entry.names[entry.tried - 1]), answered.type, status, answer,
-                       engine.loop_.now());
+  engine.decode_answer(own_query, status, answer);
+  if (!answer.empty() && (own_query.answer || is_negative(own_query.answer.error()))) {
+    engine.cache_.keep(plain_name(entry.names[entry.tried_names - 1]), own_query.type, status,
+                       answer, engine.loop_.now());
   }
-  --entry.unanswered;
+  --entry.unanswered_queries;
   if (!entry.starting_queries) engine.advance(entry);
 }
 
@@ -380,11 +381,11 @@ void name_engine::decode_answer(dns_query& query, int status, dns_message messag
 
 // Continues the question after an answer, and may end it.
 void name_engine::advance(question& entry) noexcept {
-  if (entry.unanswered > 0) return complete_first_family(entry);
+  if (entry.unanswered_queries > 0) return complete_first_family(entry);
   if (!entry.has_answer()) {
     const std::error_code error = entry.query_failure();
     entry.failure = graver(entry.failure, error);
-    const bool is_last = entry.tried == entry.names.size();
+    const bool is_last = entry.tried_names == entry.names.size();
     if (may_be_elsewhere(error) && !is_last && !entry.waiting.empty())
       return query_next_name(entry);
     if (!may_be_elsewhere(error)) entry.failure = error;
@@ -425,13 +426,14 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   const resolve_result result = select_addresses(entry.addresses(), 0);
   const bool completes_at_once = !result || is_preferred(result->front());
   const bool was_awaited = !entry.waiting.empty();
-  steady_time next = steady_time::max();
-  for (auto each = entry.waiting.begin(); each != entry.waiting.end();) {
-    waiting_lookup& lookup = *each++;
+  steady_time next_deadline = steady_time::max();
+  for (auto position = entry.waiting.begin(); position != entry.waiting.end();) {
+    waiting_lookup& lookup = *position++;
     if (!lookup.kind.resolution_delay) continue;
-    const steady_time due = gyre::detail::later(entry.first_known, *lookup.kind.resolution_delay);
-    if (!completes_at_once && current_time < due) {
-      next = std::min(next, due);
+    const steady_time deadline =
+        gyre::detail::later(entry.first_known, *lookup.kind.resolution_delay);
+    if (!completes_at_once && current_time < deadline) {
+      next_deadline = std::min(next_deadline, deadline);
       continue;
     }
     lookup.unlink();
@@ -439,10 +441,10 @@ void name_engine::complete_first_family(question& entry) noexcept try {
     queue_completion(lookup);
   }
   if (was_awaited && entry.waiting.empty()) {
-    --entry.channel->awaited;
+    --entry.channel->awaited_queries;
     --awaited_in_flight_;
   }
-  if (next == steady_time::max()) return;
+  if (next_deadline == steady_time::max()) return;
   if (!entry.resolution_delay) {
     entry.resolution_delay.emplace(loop_, [this, &entry] {
       complete_first_family(entry);
@@ -450,7 +452,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
       start_queued();
     });
   }
-  entry.resolution_delay->start_at(next);
+  entry.resolution_delay->start_at(next_deadline);
 } catch (const std::bad_alloc&) {
   return;  // the lookups wait for all addresses
 }
@@ -460,7 +462,7 @@ void name_engine::set_result(waiting_lookup& lookup, const question& entry,
   try {
     lookup.result = result;
     if (!result) return;
-    for (endpoint& each : *lookup.result) each.set_port(lookup.port);
+    for (endpoint& endpoint : *lookup.result) endpoint.set_port(lookup.port);
     if (entry.key->second != 0) lookup.message = entry.queries.front().message;
   } catch (const std::bad_alloc&) {
     lookup.result = failure(no_memory());
@@ -468,11 +470,12 @@ void name_engine::set_result(waiting_lookup& lookup, const question& entry,
 }
 
 void name_engine::end(question& entry, const resolve_result& result) noexcept {
-  trace::detail::record_wait(entry.begun, trace::detail::event_kind::resolve, entry.key->first);
+  trace::detail::record_wait(entry.begin_ticks, trace::detail::event_kind::resolve,
+                             entry.key->first);
   if (entry.channel != nullptr) {
     --entry.channel->in_flight;
     if (!entry.waiting.empty()) {
-      --entry.channel->awaited;
+      --entry.channel->awaited_queries;
       --awaited_in_flight_;
     }
   }
@@ -492,15 +495,15 @@ void name_engine::servers_processed() {
 // Calls the functions of the lookups that are completed when this begins. Lookups that are
 // completed meanwhile, and the remaining ones if a function throws, follow in the next turn.
 void name_engine::deliver_completions() {
-  const auto alive = shared_from_this();
-  auto due = std::ranges::distance(completed_.begin(), completed_.end());
-  if (due > 1 && !delivery_->active()) delivery_->start_after({});
-  for (; due > 0 && !completed_.empty(); --due) {
-    waiting_lookup& lookup = *completed_.pop_front();
-    --pending_;
+  const auto self = shared_from_this();
+  auto lookups_left = std::ranges::distance(completed_lookups_.begin(), completed_lookups_.end());
+  if (lookups_left > 1 && !delivery_->active()) delivery_->start_after({});
+  for (; lookups_left > 0 && !completed_lookups_.empty(); --lookups_left) {
+    waiting_lookup& lookup = *completed_lookups_.pop_front();
+    --pending_lookups_;
     lookup.complete(lookup);
   }
-  if (!closed() && completed_.empty()) delivery_->cancel();
+  if (!closed() && completed_lookups_.empty()) delivery_->cancel();
 }
 
 }  // namespace gyre::net::detail

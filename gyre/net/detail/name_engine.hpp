@@ -37,7 +37,7 @@ namespace gyre::net::detail {
 
 /// Returns the failure to report of two: no_data, where the name exists, ranks above
 /// host_not_found, and any other failure above both.
-std::error_code graver(std::error_code one, std::error_code other);
+std::error_code graver(std::error_code left, std::error_code right);
 
 /// A query for the current name of a question.
 struct dns_query {
@@ -71,12 +71,12 @@ struct question : intrusive_list_node {
   intrusive_list<waiting_lookup> waiting;
   dns_channel* channel = nullptr;  // null while the question is queued
 
-  gyre::detail::tick_count begun = trace::detail::begin_now();  // for the flight recorder
+  gyre::detail::tick_count begin_ticks = trace::detail::begin_now();  // for the flight recorder
 
   std::vector<std::string> names = {};  // the names to try in turn
-  std::size_t tried = 0;                // the number of names tried
+  std::size_t tried_names = 0;          // the number of names tried
   std::vector<dns_query> queries = {};  // the queries for the name tried last
-  std::size_t unanswered = 0;           // the number of queries without an answer
+  std::size_t unanswered_queries = 0;   // the number of queries without an answer
   bool starting_queries = false;
   std::error_code failure = {};                // the gravest failure of the earlier names
   steady_time first_known{};                   // when addresses of one IP version were first known
@@ -84,15 +84,15 @@ struct question : intrusive_list_node {
 
   /// Whether a query has found any record.
   bool has_answer() const {
-    return std::ranges::any_of(queries, [](const dns_query& each) {
-      return each.answer && (!each.answer->empty() || !each.message.empty());
+    return std::ranges::any_of(queries, [](const dns_query& query) {
+      return query.answer && (!query.answer->empty() || !query.message.empty());
     });
   }
   /// The addresses found so far, the best first.
   std::vector<ip_address> addresses() const {
     std::vector<ip_address> result;
-    for (const dns_query& each : queries) {
-      if (each.answer) result.insert(result.end(), each.answer->begin(), each.answer->end());
+    for (const dns_query& query : queries) {
+      if (query.answer) result.insert(result.end(), query.answer->begin(), query.answer->end());
     }
     sort_destinations(result);
     return result;
@@ -100,8 +100,8 @@ struct question : intrusive_list_node {
   /// The gravest failure of the queries.
   std::error_code query_failure() const {
     std::error_code error;
-    for (const dns_query& each : queries) {
-      if (!each.answer) error = graver(error, each.answer.error());
+    for (const dns_query& query : queries) {
+      if (!query.answer) error = graver(error, query.answer.error());
     }
     return error;
   }
@@ -135,7 +135,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   /// Afterwards the engine holds no watches or timers of the loop.
   void close() noexcept;
   bool closed() const noexcept { return is_closed_; }
-  std::size_t pending() const noexcept { return pending_; }
+  std::size_t pending() const noexcept { return pending_lookups_; }
   std::size_t abandoned() const noexcept;
   dns_cache& cache() noexcept { return cache_; }
 
@@ -190,9 +190,9 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   std::list<dns_channel> channels_;  // the last one takes new questions
   std::map<question_key, question> questions_;
   intrusive_list<question> queue_;
-  std::size_t awaited_in_flight_ = 0;         // questions in flight that are not abandoned
-  intrusive_list<waiting_lookup> completed_;  // lookups whose functions are to be called
-  std::size_t pending_ = 0;
+  std::size_t awaited_in_flight_ = 0;                 // questions in flight that are not abandoned
+  intrusive_list<waiting_lookup> completed_lookups_;  // lookups whose functions are to be called
+  std::size_t pending_lookups_ = 0;
 
   std::optional<timer> delivery_;
 };

@@ -13,11 +13,11 @@ std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sendi
     try {
   constexpr std::size_t received_at_once = std::size_t{16} << 10;
   constexpr int max_reads = 16;
-  io::detail::scratch_buffer received;
+  io::detail::scratch_buffer input;
   io::detail::scratch_buffer plain;
   io::buffer replies;
   for (int reads = 0; reads < max_reads; ++reads) {
-    const auto bytes = received->bytes();
+    const auto bytes = input->bytes();
     // The first round has no new bytes: the layer may have kept some that came with the handshake.
     protocol.send_to(replies);
     protocol.feed(bytes);
@@ -26,11 +26,10 @@ std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sendi
                                                             : protocol.handshake();
     if (outcome == layer::status::failed) return protocol.error();
     protocol.keep_unread();
-    for (io::buffer* const each : {&*received, &*plain, &replies}) each->consume_all();
-    const io::result count =
-        system::receive_without_waiting(fd, received->prepare(received_at_once));
+    for (io::buffer* const buffer : {&*input, &*plain, &replies}) buffer->consume_all();
+    const io::result count = system::receive_without_waiting(fd, input->prepare(received_at_once));
     if (!count || count.count() == 0) break;
-    received->commit(count.count());
+    input->commit(count.count());
   }
   return sending_error;
 } catch (const std::exception&) {

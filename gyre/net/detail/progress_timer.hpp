@@ -21,21 +21,22 @@ class progress_timer final : public timer_operation {
 
   /// Restarts the timeout: `count` must change within `timeout`.
   void watch(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
-    quarter_ = timeout / quarters + std::chrono::nanoseconds{1};
+    quarter_of_timeout_ = timeout / quarters + std::chrono::nanoseconds{1};
     last_count_ = count;
-    unchanged_ = 0;
+    unchanged_checks_ = 0;
   }
   /// Reduces the timeout that is being watched, if `timeout` is shorter.
   void shorten(std::chrono::nanoseconds timeout) noexcept {
-    quarter_ = std::min(quarter_, timeout / quarters + std::chrono::nanoseconds{1});
+    quarter_of_timeout_ =
+        std::min(quarter_of_timeout_, timeout / quarters + std::chrono::nanoseconds{1});
   }
-  std::chrono::nanoseconds quarter() const noexcept { return quarter_; }
+  std::chrono::nanoseconds quarter() const noexcept { return quarter_of_timeout_; }
   /// Returns whether `count` has not changed for the whole timeout. Must be called once in a
   /// quarter().
   bool stalled(std::uint64_t count) noexcept {
-    unchanged_ = count == last_count_ ? unchanged_ + 1 : 0;
+    unchanged_checks_ = count == last_count_ ? unchanged_checks_ + 1 : 0;
     last_count_ = count;
-    return unchanged_ >= quarters;
+    return unchanged_checks_ >= quarters;
   }
 
   connection_io* const owner;
@@ -43,9 +44,9 @@ class progress_timer final : public timer_operation {
  private:
   static constexpr unsigned quarters = 4;
 
-  std::chrono::nanoseconds quarter_{0};
+  std::chrono::nanoseconds quarter_of_timeout_{0};
   std::uint64_t last_count_ = 0;
-  unsigned unchanged_ = 0;
+  unsigned unchanged_checks_ = 0;
 };
 
 }  // namespace gyre::net::detail

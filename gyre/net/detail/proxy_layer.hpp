@@ -27,22 +27,22 @@ class proxy_layer final : public layer {
 
   explicit proxy_layer(const proxy_protocol_options& options,
                        extent received_extent = extent::any) noexcept
-      : limit_(options.limit), timeout_(options.timeout), received_(received_extent) {
+      : limit_(options.limit), timeout_(options.timeout), extent_(received_extent) {
     is_established_ = false;
   }
 
   status handshake() override {
-    parsed_proxy_header parsed = parse_proxy_header(unread(), limit_);
-    if (!parsed) return fail(parsed.error());
-    if (!*parsed) return status::wants_input;
-    header_ = std::move(**parsed);
+    parsed_proxy_header header = parse_proxy_header(unread(), limit_);
+    if (!header) return fail(header.error());
+    if (!*header) return status::wants_input;
+    header_ = std::move(**header);
     consume(header_.size);
     is_established_ = true;
     return status::done;
   }
   duration handshake_timeout() const noexcept override { return timeout_; }
   std::size_t max_input() const noexcept override {
-    return received_ == extent::any ? layer::max_input() : surely_missing();
+    return extent_ == extent::any ? layer::max_input() : surely_missing();
   }
   bool has_heavy_handshake() const noexcept override { return false; }
   std::size_t held_by_handshake() const noexcept override {
@@ -78,7 +78,7 @@ class proxy_layer final : public layer {
 
   const std::size_t limit_;
   const duration timeout_;
-  const extent received_;
+  const extent extent_;
   proxy_header header_;
 };
 

@@ -35,7 +35,7 @@ std::size_t half_of_descriptors() noexcept {
 }  // namespace
 
 server_core::server_core(const std::vector<event_loop*>& loops, tcp_server_options settings)
-    : options(checked(std::move(settings))),
+    : options(validate(std::move(settings))),
       loops_(std::max<std::size_t>(loops.size(), 1)),
       broadcast_quota_(options.broadcast_limit),
       address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
@@ -57,53 +57,53 @@ server_handlers& server_core::settable_handlers() {
 template <class Function>
 void server_core::post(server_shard& target, Function function) {
   target.loop().post([target = shared(target), function = std::move(function)]() mutable {
-    const callback_gate::pass passing(target->gate());
-    if (passing) function(*target);
+    const callback_gate::pass gate_pass(target->gate());
+    if (gate_pass) function(*target);
   });
 }
 
 template <class Function>
 void server_core::post_to_all(Function function) {
-  for (auto& each : shards_) post(*each, function);
+  for (auto& shard : shards_) post(*shard, function);
 }
 
 void server_core::listen(const endpoint& local) {
   // Unix sockets cannot share an address.
   const bool uses_every_loop = options.strategy == accept_strategy::every_loop && local.is_ip();
   const std::size_t count = uses_every_loop ? shards_.size() : 1;
-  endpoint bound = local;
+  endpoint address = local;
   std::vector<socket> sockets;
   for (std::size_t i = 0; i < count; ++i) {
-    socket listening = socket::open(local.family(), socket_type::stream);
+    socket listening_socket = socket::open(local.family(), socket_type::stream);
     if (local.is_ip()) {
-      listening.set_reuse_address(options.reuse_address);
-      if (count > 1 || options.reuse_port) listening.set_reuse_port(true);
-      if (local.family() == address_family::ipv6) listening.set_v6_only(options.ipv6_only);
-      apply(options.connections, listening);
+      listening_socket.set_reuse_address(options.reuse_address);
+      if (count > 1 || options.reuse_port) listening_socket.set_reuse_port(true);
+      if (local.family() == address_family::ipv6) listening_socket.set_v6_only(options.ipv6_only);
+      apply(options.connections, listening_socket);
     }
-    listening.apply(options.sockets);
-    bind_listener(listening, bound, true);
-    listening.listen(options.backlog);
-    bound = listening.local_endpoint();  // the other sockets get the port of the first one
-    sockets.push_back(std::move(listening));
+    listening_socket.apply(options.sockets);
+    bind_listener(listening_socket, address, true);
+    listening_socket.listen(options.backlog);
+    address = listening_socket.local_endpoint();  // the other sockets get the port of the first one
+    sockets.push_back(std::move(listening_socket));
   }
-  add(bound, std::move(sockets), true);
+  add(address, std::move(sockets), true);
 }
 
 void server_core::listen(std::vector<socket> listeners) {
   require(!listeners.empty(), "gyre::net::tcp_server: no socket to listen");
-  for (socket& each : listeners) {
-    if (!is_listening(each)) {
+  for (socket& listening_socket : listeners) {
+    if (!is_listening(listening_socket)) {
       fail(std::errc::invalid_argument, "gyre::net::tcp_server: the socket does not listen");
     }
-    each = socket(io::made_non_blocking(each.release()));
+    listening_socket = socket(io::made_non_blocking(listening_socket.release()));
     // Accepted connections inherit the options of the listening socket.
-    if (each.local_endpoint().is_ip()) apply(options.connections, each);
+    if (listening_socket.local_endpoint().is_ip()) apply(options.connections, listening_socket);
   }
   const endpoint local = listeners.front().local_endpoint();
   const std::size_t count = listeners.size();
-  const std::size_t accepting = accepting_shards().size();
-  for (std::size_t i = count; i < accepting; ++i) {
+  const std::size_t shard_count = accepting_shards().size();
+  for (std::size_t i = count; i < shard_count; ++i) {
     listeners.push_back(copy_of(listeners[i % count]));
   }
   add(local, std::move(listeners), false);
@@ -113,18 +113,19 @@ void server_core::add(const endpoint& local, std::vector<socket> listeners, bool
   const std::lock_guard lock(mutex_);
   if (is_stopping_) return;
   endpoints_.push_back(local);
-  const std::size_t accepting = accepting_shards().size();
+  const std::size_t shard_count = accepting_shards().size();
   for (std::size_t i = 0; i < listeners.size(); ++i) {
-    waiting_.push_back({shards_[i % accepting].get(), std::move(listeners[i]), are_own});
+    waiting_listeners_.push_back(
+        {shards_[i % shard_count].get(), std::move(listeners[i]), are_own});
   }
   if (is_started_) open_waiting();
 }
 
 void server_core::open_waiting() {
-  for (listener& each : std::exchange(waiting_, {})) {
-    post(*each.target,
-         [local_socket = std::move(each.listening_socket), own = each.is_own](
-             server_shard& target) mutable { target.open(std::move(local_socket), own); });
+  for (listener& listener : std::exchange(waiting_listeners_, {})) {
+    post(*listener.target,
+         [local_socket = std::move(listener.listening_socket), is_own = listener.is_own](
+             server_shard& target) mutable { target.open(std::move(local_socket), is_own); });
   }
 }
 
@@ -145,25 +146,25 @@ void server_core::start() {
 }
 
 void server_core::adopt(unique_fd connection) {
-  unique_fd served = io::made_non_blocking(std::move(connection));
-  const endpoint peer = socket_ref(served.get()).peer_endpoint();
-  if (peer.is_ip()) apply(options.connections, socket_ref(served.get()));
-  adopt(std::move(served), peer, nullptr);
+  unique_fd fd = io::made_non_blocking(std::move(connection));
+  const endpoint peer = socket_ref(fd.get()).peer_endpoint();
+  if (peer.is_ip()) apply(options.connections, socket_ref(fd.get()));
+  adopt(std::move(fd), peer, nullptr);
 }
 
 void server_core::adopt(unique_fd connection, const endpoint& peer) {
-  unique_fd served = io::made_non_blocking(std::move(connection));
-  const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if not connected
-  if (connected.is_ip()) apply(options.connections, socket_ref(served.get()));
-  adopt(std::move(served), peer.is_ip() ? peer : connected, nullptr);
+  unique_fd fd = io::made_non_blocking(std::move(connection));
+  const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();  // throws if not connected
+  if (peer_address.is_ip()) apply(options.connections, socket_ref(fd.get()));
+  adopt(std::move(fd), peer.is_ip() ? peer : peer_address, nullptr);
 }
 
 void server_core::adopt(released_connection connection) {
-  auto released = std::make_unique<released_connection>(std::move(connection));
-  unique_fd served = std::move(released->socket);
-  const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if not connected
-  const endpoint peer = released->peer.is_ip() ? released->peer : connected;
-  adopt(std::move(served), peer, std::move(released));
+  auto content = std::make_unique<released_connection>(std::move(connection));
+  unique_fd fd = std::move(content->socket);
+  const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();  // throws if not connected
+  const endpoint peer = content->peer.is_ip() ? content->peer : peer_address;
+  adopt(std::move(fd), peer, std::move(content));
 }
 
 void server_core::adopt(unique_fd connection, const endpoint& peer,
@@ -212,8 +213,8 @@ bool server_core::for_each(std::function<void(tcp_connection&)> function) {
 
 bool server_core::broadcast(std::span<const std::byte> bytes) {
   return visit_all(bytes.size(), [bytes] {
-    return [copy = std::vector<std::byte>(bytes.begin(), bytes.end())](tcp_connection& each) {
-      each.send(copy);
+    return [copy = std::vector<std::byte>(bytes.begin(), bytes.end())](tcp_connection& connection) {
+      connection.send(copy);
     };
   });
 }
@@ -241,7 +242,7 @@ void server_core::stop(steady_time deadline, move_only_function<void()> callback
 void server_core::begin_to_stop() {
   const std::lock_guard lock(mutex_);
   is_stopping_ = true;
-  waiting_.clear();
+  waiting_listeners_.clear();
 }
 
 void server_core::add_stop_callback(move_only_function<void()> callback) {
@@ -288,21 +289,21 @@ void server_core::post_server_changes(server_shard& target) noexcept {
 void server_core::abandon() noexcept {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.clear();
+    waiting_listeners_.clear();
   }
-  for (auto& each : shards_) connection_group::abandon(shared(*each));
+  for (auto& shard : shards_) connection_group::abandon(shared(*shard));
 }
 
 tcp_server_metrics server_core::metrics() const noexcept {
   tcp_server_metrics sum;
-  sum.accepted = accepted_.load(memory_order_relaxed);
-  sum.refused = refused_.load(memory_order_relaxed);
-  sum.limited = limited_.load(memory_order_relaxed);
+  sum.accepted = accepted_count_.load(memory_order_relaxed);
+  sum.refused = refused_count_.load(memory_order_relaxed);
+  sum.limited = limited_count_.load(memory_order_relaxed);
   sum.failed_handshakes = failed_handshakes_.load(memory_order_relaxed);
   sum.accept_errors = accept_errors_.load(memory_order_relaxed);
-  for (const auto& each : shards_) {
-    sum.connections += each->assigned.load(memory_order_relaxed);
-    const connection_metrics traffic = each->metrics();
+  for (const auto& shard : shards_) {
+    sum.connections += shard->assigned_connections.load(memory_order_relaxed);
+    const connection_metrics traffic = shard->metrics();
     sum.traffic.bytes_received += traffic.bytes_received;
     sum.traffic.bytes_sent += traffic.bytes_sent;
     sum.traffic.messages += traffic.messages;
@@ -322,10 +323,10 @@ server_shard& server_core::choose_for(const endpoint& peer, server_shard& receiv
       break;  // Unix peers have no address to hash
     case accept_strategy::least_connections: {
       server_shard* least_loaded = shards_.front().get();
-      for (auto& each : shards_) {
-        if (each->assigned.load(memory_order_relaxed) <
-            least_loaded->assigned.load(memory_order_relaxed)) {
-          least_loaded = each.get();
+      for (auto& shard : shards_) {
+        if (shard->assigned_connections.load(memory_order_relaxed) <
+            least_loaded->assigned_connections.load(memory_order_relaxed)) {
+          least_loaded = shard.get();
         }
       }
       return *least_loaded;
@@ -348,8 +349,8 @@ std::size_t server_core::take_slot(server_shard& receiver) noexcept {
   unfinished_.fetch_add(1, memory_order_relaxed);  // cannot be 0 before: the caller's shard counts
   const std::size_t count = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (count == options.max_connections) {
-    for (auto& each : accepting_shards()) {
-      if (each.get() != &receiver) post_server_changes(*each);
+    for (auto& shard : accepting_shards()) {
+      if (shard.get() != &receiver) post_server_changes(*shard);
     }
   }
   return count;
@@ -357,7 +358,7 @@ std::size_t server_core::take_slot(server_shard& receiver) noexcept {
 
 void server_core::release_slot() noexcept {
   if (slots_taken_.fetch_sub(1, memory_order_relaxed) == options.max_connections) {
-    for (auto& each : accepting_shards()) post_server_changes(*each);
+    for (auto& shard : accepting_shards()) post_server_changes(*shard);
   }
   finish_shard();
 }

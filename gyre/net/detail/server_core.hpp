@@ -109,16 +109,16 @@ class server_core : public std::enable_shared_from_this<server_core> {
   address_limits address_limits_;
   mutable std::mutex mutex_;  // guards the members up to the counters
   std::vector<endpoint> endpoints_;
-  std::vector<listener> waiting_;
+  std::vector<listener> waiting_listeners_;
   bool is_started_ = false;
   bool is_stopping_ = false;
   bool is_stopped_ = false;
   std::vector<move_only_function<void()>> stop_callbacks_;  // callbacks of stop(), not called yet
 
   // Counters, changed with relaxed operations: they guard no other data.
-  gyre::detail::atomic<std::uint64_t> accepted_{0};
-  gyre::detail::atomic<std::uint64_t> refused_{0};
-  gyre::detail::atomic<std::uint64_t> limited_{0};
+  gyre::detail::atomic<std::uint64_t> accepted_count_{0};
+  gyre::detail::atomic<std::uint64_t> refused_count_{0};
+  gyre::detail::atomic<std::uint64_t> limited_count_{0};
   gyre::detail::atomic<std::uint64_t> failed_handshakes_{0};
   gyre::detail::atomic<std::uint64_t> accept_errors_{0};
   gyre::detail::atomic<std::uint64_t> next_id_{0};

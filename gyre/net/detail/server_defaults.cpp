@@ -11,7 +11,7 @@
 
 namespace gyre::net::detail {
 
-tcp_server_options checked(tcp_server_options options) {
+tcp_server_options validate(tcp_server_options options) {
   using gyre::detail::require_not_negative;
   if (options.max_connections == 0) {
     throw std::invalid_argument("gyre::net::tcp_server: max_connections is zero");

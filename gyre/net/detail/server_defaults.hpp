@@ -12,7 +12,7 @@
 namespace gyre::net::detail {
 
 /// Returns `options` unchanged. Throws std::invalid_argument for options that make no sense.
-tcp_server_options checked(tcp_server_options options);
+tcp_server_options validate(tcp_server_options options);
 
 /// Returns a function, for all loops of a server, that prints why accepting pauses, with the
 /// server's name. A message_limit by the clock `now` keeps clients that use up all descriptors from

@@ -72,12 +72,12 @@ class server_shard::acceptor {
   };
 
   static void on_accepted(io::request& request, io::result result) {
-    auto& accepting = static_cast<accept_any&>(request);
-    acceptor& self = *accepting.self;
+    auto& accept_operation = static_cast<accept_any&>(request);
+    acceptor& self = *accept_operation.self;
     if (!result) return self.pause(result.error());
     self.policy_.reset();
     unique_fd connection(result.fd());
-    self.shard_.accepted(std::move(connection), peer_of(accepting));
+    self.shard_.accepted(std::move(connection), peer_of(accept_operation));
   }
   void pause(std::error_code error) {
     const auto pause = policy_.begin_pause(descriptor_.fd(), error.value());
@@ -102,8 +102,8 @@ server_shard::server_shard(server_core& core, event_loop& loop)
 server_shard::~server_shard() = default;
 
 void server_shard::apply_server_changes() {
-  const callback_gate::pass passing(gate());
-  if (!passing) return;
+  const callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
   set_hold(server_core::hold::full, core_.is_full());
   if (stage_ != stop_stage::none) drain_acceptors();
   core_.call_next_stop_callback();
@@ -116,23 +116,23 @@ void server_shard::open(socket listening_socket, bool is_own) {
 
 void server_shard::set_hold(server_core::hold reason, bool is_held) noexcept {
   is_held ? holds_.insert(reason) : holds_.erase(reason);
-  for (acceptor& each : acceptors_) each.start_or_cancel();
+  for (acceptor& acceptor : acceptors_) acceptor.start_or_cancel();
 }
 
 void server_shard::accepted(unique_fd connection, const endpoint& peer,
                             std::unique_ptr<released_connection> released_state) {
-  const callback_gate::pass passing(gate());
-  if (!passing) return;
+  const callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
   if (stage_ != stop_stage::none) core_.post_server_changes(*this);
-  core_.accepted_.fetch_add(1, memory_order_relaxed);
+  core_.accepted_count_.fetch_add(1, memory_order_relaxed);
   const std::size_t count = core_.take_slot(*this);
   if (count >= core_.options.max_connections) set_hold(server_core::hold::full, core_.is_full());
   if (count > core_.options.max_connections) {
-    core_.refused_.fetch_add(1, memory_order_relaxed);
+    core_.refused_count_.fetch_add(1, memory_order_relaxed);
     return core_.release_slot();
   }
   server_shard& shard = core_.choose_for(peer, *this);
-  shard.assigned.fetch_add(1, memory_order_relaxed);
+  shard.assigned_connections.fetch_add(1, memory_order_relaxed);
   if (&shard == this) return adopt_accepted(std::move(connection), peer, std::move(released_state));
   try {
     shard.loop().post([target = core_.shared(shard), connection = std::move(connection), peer,
@@ -149,25 +149,25 @@ void server_shard::adopted(unique_fd connection, const endpoint& peer,
   if (stage_ == stop_stage::none) {
     return accepted(std::move(connection), peer, std::move(released_state));
   }
-  core_.accepted_.fetch_add(1, memory_order_relaxed);
-  core_.refused_.fetch_add(1, memory_order_relaxed);
+  core_.accepted_count_.fetch_add(1, memory_order_relaxed);
+  core_.refused_count_.fetch_add(1, memory_order_relaxed);
 }
 
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                                   std::unique_ptr<released_connection> released_state) {
-  const callback_gate::pass passing(gate());
+  const callback_gate::pass gate_pass(gate());
   // The server has ended. To release the slot would post to other loops, which may be gone.
-  if (!passing) return;
+  if (!gate_pass) return;
   if (released_state != nullptr) {
     if (!admit(peer)) return;  // closes `connection`
     return begin_connection(std::move(connection), peer, std::move(released_state->layer),
                             released_state->received.bytes(), true);
   }
-  const auto& trusted = core_.options.proxy_protocol.trusted;
-  if (!trusted || stage_ == stop_stage::grace_over) return serve(std::move(connection), peer);
+  const auto& is_trusted = core_.options.proxy_protocol.trusted;
+  if (!is_trusted || stage_ == stop_stage::grace_over) return serve(std::move(connection), peer);
   bool is_proxy = false;
   try {
-    is_proxy = trusted(peer);
+    is_proxy = is_trusted(peer);
   } catch (...) {
     refuse_assigned();
     throw;
@@ -207,7 +207,7 @@ void server_shard::on_connection_begun(tcp_connection& connection) {
 // connection as refused, and returns false.
 bool server_shard::admit(const endpoint& peer) noexcept {
   if (core_.address_limits_.admit(peer, loop().recent_time())) return true;
-  core_.limited_.fetch_add(1, memory_order_relaxed);
+  core_.limited_count_.fetch_add(1, memory_order_relaxed);
   refuse_assigned();
   return false;
 }
@@ -265,25 +265,26 @@ void server_shard::open_layer(unique_fd connection, opening_connection&& arrival
                               std::unique_ptr<layer> protocol) {
   opening_connection& entry = opening_connections_.emplace_back(std::move(arrival));
   try {
-    entry.opening = std::make_unique<layer_opening>(
+    entry.layer_start = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),
         [this, &entry](std::error_code reason) { on_opening_ended(entry, reason); });
   } catch (...) {
     opening_connections_.pop_back();
     throw;
   }
-  entry.opening->start();
+  entry.layer_start->start();
 }
 
 void server_shard::on_opening_ended(opening_connection& arrival, std::error_code reason) {
-  unique_fd connection = arrival.opening->release();
-  std::unique_ptr<layer> protocol = arrival.opening->take_layer();
+  unique_fd connection = arrival.layer_start->release();
+  std::unique_ptr<layer> protocol = arrival.layer_start->take_layer();
   const endpoint peer = arrival.peer;
   proxy_layer* const proxy = arrival.proxy;
   std::optional<proxy_header> header = std::move(arrival.header);
-  opening_connections_.remove_if([&](const opening_connection& each) { return &each == &arrival; });
-  const callback_gate::pass passing(gate());
-  if (!passing) return;
+  opening_connections_.remove_if(
+      [&](const opening_connection& candidate) { return &candidate == &arrival; });
+  const callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
   if (proxy != nullptr) return on_header_ended(std::move(connection), peer, *proxy, reason);
   if (!reason) {
     proxy_header_ = std::move(header);
@@ -329,19 +330,20 @@ void server_shard::on_connection_ended(tcp_connection& connection) noexcept {
 }
 
 void server_shard::refuse_assigned() noexcept {
-  core_.refused_.fetch_add(1, memory_order_relaxed);
+  core_.refused_count_.fetch_add(1, memory_order_relaxed);
   release_assigned();
 }
 
 void server_shard::on_accepting_paused(std::error_code error, const accept_policy::pause& pause) {
-  const callback_gate::pass passing(gate());
+  const callback_gate::pass gate_pass(gate());
   core_.accept_errors_.fetch_add(1, memory_order_relaxed);
-  core_.refused_.fetch_add(pause.refused, memory_order_relaxed);
-  if (passing && pause.is_first && core_.handlers.accept_error) core_.handlers.accept_error(error);
+  core_.refused_count_.fetch_add(pause.refused, memory_order_relaxed);
+  if (gate_pass && pause.is_first && core_.handlers.accept_error)
+    core_.handlers.accept_error(error);
 }
 
 void server_shard::release_assigned() noexcept {
-  assigned.fetch_sub(1, memory_order_relaxed);
+  assigned_connections.fetch_sub(1, memory_order_relaxed);
   core_.release_slot();
 }
 
@@ -368,15 +370,15 @@ void server_shard::stop(std::chrono::nanoseconds timeout) {
 }
 
 void server_shard::advance_stop() {
-  const callback_gate::pass passing(gate());
-  if (!passing) return;
+  const callback_gate::pass gate_pass(gate());
+  if (!gate_pass) return;
   const bool is_over = loop().now() >= stop_by_;
   if (!is_over) stop_timer_->start_at(stop_by_);
   if (stage_ == stop_stage::begun) {
     stage_ = stop_stage::grace_over;
     const std::size_t refused_count = opening_connections_.size();
-    for (const opening_connection& each : opening_connections_) {
-      if (each.proxy == nullptr) core_.address_limits_.release(each.peer);
+    for (const opening_connection& connection : opening_connections_) {
+      if (connection.proxy == nullptr) core_.address_limits_.release(connection.peer);
     }
     acceptors_.clear();
     opening_connections_.clear();
@@ -390,7 +392,7 @@ void server_shard::advance_stop() {
 // Removes acceptors whose queues are empty. Queued connections are accepted first, because their
 // peers have connected, and may have sent.
 void server_shard::drain_acceptors() {
-  acceptors_.remove_if([](acceptor& each) { return each.is_drained(); });
+  acceptors_.remove_if([](acceptor& acceptor) { return acceptor.is_drained(); });
   if (acceptors_.empty()) return note_accepting_ended();
   // Acceptors that are held or pausing are checked again when the next connection is accepted.
   if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.post_server_changes(*this);
@@ -401,9 +403,9 @@ void server_shard::note_accepting_ended() noexcept {
 }
 
 void server_shard::on_connection_drained(tcp_connection& connection) {
-  if (auto& stopping = core_.handlers.stopping) return stopping(connection);
-  const std::chrono::nanoseconds remaining = stop_by_ - std::min(stop_by_, loop().now());
-  connection.close(remaining, remaining);
+  if (auto& handler = core_.handlers.stopping) return handler(connection);
+  const std::chrono::nanoseconds time_left = stop_by_ - std::min(stop_by_, loop().now());
+  connection.close(time_left, time_left);
 }
 
 void server_shard::close_others() noexcept {

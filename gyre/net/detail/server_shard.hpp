@@ -57,7 +57,7 @@ class server_shard final : public connection_group {
   void stop(std::chrono::nanoseconds timeout);
 
   /// The number of connections assigned to this shard. May be used on any thread.
-  gyre::detail::atomic<std::size_t> assigned{0};
+  gyre::detail::atomic<std::size_t> assigned_connections{0};
   /// Runs apply_server_changes() in a later turn of the loop, by
   /// server_core::post_server_changes().
   gyre::detail::deferred_release<server_shard> changes_release{
@@ -78,7 +78,7 @@ class server_shard final : public connection_group {
     endpoint peer;
     proxy_layer* proxy = nullptr;  // the layer that reads the header, while `peer` is the proxy
     std::optional<proxy_header> header = std::nullopt;
-    std::unique_ptr<layer_opening> opening = nullptr;
+    std::unique_ptr<layer_opening> layer_start = nullptr;
   };
   void open_layer(unique_fd connection, opening_connection&& arrival,
                   std::unique_ptr<layer> protocol);

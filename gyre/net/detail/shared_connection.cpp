@@ -44,8 +44,8 @@ std::exception_ptr error_of_attempts(std::exception_ptr error, std::size_t attem
     std::string message = client + ": gave up after " + std::to_string(attempts) +
                           (attempts == 1 ? " attempt" : " attempts") + " to connect; the last: ";
     std::string_view of_last = last.what();
-    if (const std::string why = ": " + last.code().message(); of_last.ends_with(why)) {
-      of_last.remove_suffix(why.size());
+    if (const std::string reason = ": " + last.code().message(); of_last.ends_with(reason)) {
+      of_last.remove_suffix(reason.size());
     }
     return std::make_exception_ptr(std::system_error(last.code(), message.append(of_last)));
   } catch (...) {

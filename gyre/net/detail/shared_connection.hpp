@@ -114,9 +114,9 @@ class shared_connection {
     const std::size_t uses = repeats ? self->options_.uses : 1;
     require_loop(self->loop(), context, name);
     if (self->is_closed_) self->connector_.fail(io::errc::not_open, name);
-    const running_call counted(*self);
+    const running_call own_call(*self);
     auto work =
-        stop_when(use_repeatedly(self, std::move(function), uses), self->closing_.get_token());
+        stop_when(use_repeatedly(self, std::move(function), uses), self->close_source_.get_token());
     co_await gyre::detail::await_ready_state(work);
     std::exception_ptr error = gyre::detail::task_access::state(work).take_error();
     if (error == nullptr) co_return co_await gyre::detail::take_result(work);
@@ -128,12 +128,12 @@ class shared_connection {
 
   void close() noexcept {
     if (std::exchange(is_closed_, true)) return;
-    closing_.request_stop();
+    close_source_.request_stop();
     if constexpr (!stops_asynchronously<Connection>) {
       if (current_ == nullptr || current_->users > 0) return;
-      const connection_ptr unused = current_;
-      retire(unused);
-      unused->connection.reset();
+      const connection_ptr old_connection = current_;
+      retire(old_connection);
+      old_connection->connection.reset();
     }
   }
   static task<> stop(shared self) {
@@ -142,11 +142,11 @@ class shared_connection {
     require_loop(self->loop(), context, name);
     self->close();
     while (self->calls_ > 0) co_await self->calls_ended_.wait();
-    const connection_ptr unused = self->current_;
-    if (unused == nullptr) co_return;
-    const running_call ending(*self);  // whether another stop() waits for this one
-    self->retire(unused);
-    co_await end(unused);
+    const connection_ptr old_connection = self->current_;
+    if (old_connection == nullptr) co_return;
+    const running_call own_call(*self);  // whether another stop() waits for this one
+    self->retire(old_connection);
+    co_await end(old_connection);
   }
 
   client_state state() const noexcept {
@@ -205,27 +205,27 @@ class shared_connection {
   class running_use {
    public:
     running_use(shared_connection& client, connection_ptr connection) noexcept
-        : client_(client), used_(std::move(connection)) {
-      ++used_->users;
+        : client_(client), connection_(std::move(connection)) {
+      ++connection_->users;
     }
     running_use& operator=(running_use&&) = delete;
     ~running_use() {
-      if (used_ == nullptr) return;
-      client_.note_failure(used_, false);
-      client_.retire(used_);
-      if (--used_->users == 0) used_->connection.reset();
+      if (connection_ == nullptr) return;
+      client_.note_failure(connection_, false);
+      client_.retire(connection_);
+      if (--connection_->users == 0) connection_->connection.reset();
     }
     /// Ends the use. Returns the connection if it is retired and this was its last use; the caller
     /// must then end it.
     connection_ptr end() noexcept {
-      connection_ptr connection = std::move(used_);
+      connection_ptr connection = std::move(connection_);
       connection->is_fresh = false;
       return --connection->users == 0 && connection->is_retired ? std::move(connection) : nullptr;
     }
 
    private:
     shared_connection& client_;
-    connection_ptr used_;
+    connection_ptr connection_;
   };
 
   event_loop& loop() const noexcept { return connector_.loop(); }
@@ -234,21 +234,21 @@ class shared_connection {
   static task<result_of<F>> use_repeatedly(shared self, F function, std::size_t uses) {
     for (std::size_t use_number = 1;; ++use_number) {
       semaphore_permit permit;
-      task<connection_ptr> waiting = wait_for_turn(self, permit, use_number > 1);
-      const connection_ptr used = co_await std::move(waiting);
-      running_use use(*self, used);
+      task<connection_ptr> wait_task = wait_for_turn(self, permit, use_number > 1);
+      const connection_ptr connection = co_await std::move(wait_task);
+      running_use use(*self, connection);
       task<result_of<F>> work;
-      std::exception_ptr error = begin(function, *used->connection, work);
+      std::exception_ptr error = begin(function, *connection->connection, work);
       if (error == nullptr) {
         co_await gyre::detail::await_ready_state(work);
         error = gyre::detail::task_access::state(work).take_error();
       }
       if (error == nullptr) {
-        self->note_success(*used);
+        self->note_success(*connection);
       } else {
-        self->note_error(used, error);
+        self->note_error(connection, error);
       }
-      if (self->is_closed_) self->retire(used);
+      if (self->is_closed_) self->retire(connection);
       if (const connection_ptr last = use.end()) co_await end(last);
       permit.release();
       if (error == nullptr) co_return co_await gyre::detail::take_result(work);
@@ -271,21 +271,22 @@ class shared_connection {
   // Returns a connection that is ready for use, and sets `permit` to a permit for it.
   static task<connection_ptr> wait_for_turn(shared self, semaphore_permit& permit,
                                             bool is_repeated) {
-    const waiter counted(*self, is_repeated);
+    const waiter own_wait(*self, is_repeated);
     for (;;) {
       if (self->is_closed_) self->connector_.fail(io::errc::closed, name);
-      connection_ptr used = self->current_;
-      if (used == nullptr) {
-        auto connecting = self->connects_.run({}, [self](std::monostate) { return connect(self); });
-        used = co_await std::move(connecting);
+      connection_ptr connection = self->current_;
+      if (connection == nullptr) {
+        auto connect_task =
+            self->connects_.run({}, [self](std::monostate) { return connect(self); });
+        connection = co_await std::move(connect_task);
       }
       permit = co_await self->permits_.permit();
-      if (used == self->current_) {
-        if (self->is_ready(*used)) co_return used;
+      if (connection == self->current_) {
+        if (self->is_ready(*connection)) co_return connection;
         // The connection is broken: the server has closed it since its last use.
-        if (!used->has_succeeded) self->schedule_.note_failure(self->loop().now());
-        self->retire(used);
-        if (used->users == 0) co_await end(used);
+        if (!connection->has_succeeded) self->schedule_.note_failure(self->loop().now());
+        self->retire(connection);
+        if (connection->users == 0) co_await end(connection);
       }
       permit.release();
     }
@@ -305,12 +306,12 @@ class shared_connection {
       if (start > self->loop().now()) co_await sleep_until(start);
       self->progress_ = client_state::connecting;
       ++self->metrics_.attempts;
-      auto connecting = as_result(self->connector_.connect(self->options_.connect_timeout));
-      auto connected = co_await std::move(connecting);
-      if (connected) {
+      auto connect_task = as_result(self->connector_.connect(self->options_.connect_timeout));
+      auto result = co_await std::move(connect_task);
+      if (result) {
         ++self->metrics_.connected;
         auto replacement = std::make_shared<counted_connection>();
-        replacement->connection = std::move(*connected);
+        replacement->connection = std::move(*result);
         // Another attempt may have set current_ meanwhile, if all calls that waited for this one
         // were stopped.
         if (!self->is_closed_ && self->current_ == nullptr) self->current_ = replacement;
@@ -319,7 +320,7 @@ class shared_connection {
       }
       ++self->metrics_.failures;
       self->schedule_.note_failure(self->loop().now());
-      std::exception_ptr error = std::move(connected).error();
+      std::exception_ptr error = std::move(result).error();
       if (attempt < self->options_.attempts && is_retryable(error)) continue;
       error = error_of_attempts(std::move(error), attempt, self->connector_.describe(name));
       co_await gyre::detail::fail_with(error);
@@ -379,7 +380,7 @@ class shared_connection {
   single_flight<std::monostate, connection_ptr> connects_;
   connection_ptr current_;
   client_state progress_ = client_state::disconnected;
-  inplace_stop_source closing_;
+  inplace_stop_source close_source_;
   bool is_closed_ = false;
   std::size_t calls_ = 0;
   manual_reset_event calls_ended_;

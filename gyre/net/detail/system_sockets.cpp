@@ -121,12 +121,12 @@ std::size_t unacknowledged_bytes(int socket) noexcept {
 }
 
 io::result wait_until_ready(int socket, short events, steady_time deadline) noexcept {
-  pollfd waiting{.fd = socket, .events = events, .revents = 0};
+  pollfd entry{.fd = socket, .events = events, .revents = 0};
   for (;;) {
     const steady_time time = gyre::detail::monotonic_now();
     const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - time).count();
     const int limit = static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
-    const io::result outcome = io::result::of_call(::poll(&waiting, 1, limit));
+    const io::result outcome = io::result::of_call(::poll(&entry, 1, limit));
     const bool is_early = outcome.error_number() == EINTR || (outcome && outcome.count() == 0);
     if (!is_early || (outcome && gyre::detail::monotonic_now() >= deadline)) return outcome;
   }

@@ -32,7 +32,7 @@ struct waiting_lookup : intrusive_list_node {
 
   const function complete;  // called once on the loop's thread, after unlinking
   name_engine* owner = nullptr;
-  question* pending = nullptr;  // null once the lookup has its result
+  question* current_question = nullptr;  // null once the lookup has its result
   std::uint16_t port = 0;
   lookup_kind kind = {};
   resolve_result result;               // for records: only an error

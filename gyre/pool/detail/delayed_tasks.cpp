@@ -11,24 +11,24 @@ namespace gyre::detail {
 bool delayed_tasks::add(steady_time deadline, pool_task& task) {
   timer_service* const timers = timers_.ensure_started();
   if (timers == nullptr) throw_system_error(EAGAIN, "gyre::thread_pool: no thread for its timers");
-  auto delayed = std::make_unique<entry>(*this, task);
+  auto new_entry = std::make_unique<entry>(*this, task);
   const std::lock_guard lock(mutex_);
   if (is_closed_) return false;
-  entries_.push_back(*delayed);
+  entries_.push_back(*new_entry);
   ++size_;
-  timers->start_timer(*delayed.release(), deadline);  // expire() waits until the lock is released
+  timers->start_timer(*new_entry.release(), deadline);  // expire() waits until the lock is released
   return true;
 }
 
 void delayed_tasks::expire(timer_operation& timer) {
-  const std::unique_ptr<entry> due(&static_cast<entry&>(timer));
-  delayed_tasks& owner = due->owner;
+  const std::unique_ptr<entry> entry_owner(&static_cast<entry&>(timer));
+  delayed_tasks& owner = entry_owner->owner;
   {
     const std::lock_guard lock(owner.mutex_);
-    due->unlink();
+    entry_owner->unlink();
     --owner.size_;
   }
-  owner.runner_.run_due(due->task);
+  owner.runner_.run_due(entry_owner->task);
 }
 
 std::size_t delayed_tasks::drop_all() noexcept {
@@ -37,16 +37,17 @@ std::size_t delayed_tasks::drop_all() noexcept {
   {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
-    for (auto next = entries_.begin(); next != entries_.end();) {
-      entry& each = *next++;
-      if (!timers_.cancel_timer(each)) continue;  // expire() already runs for this entry
-      each.unlink();
-      cancelled.push_back(each);
+    for (auto position = entries_.begin(); position != entries_.end();) {
+      entry& entry = *position++;
+      if (!timers_.cancel_timer(entry)) continue;  // expire() already runs for this entry
+      entry.unlink();
+      cancelled.push_back(entry);
       ++count;
     }
     size_ -= count;
   }
-  while (const std::unique_ptr<entry> each{cancelled.pop_front()}) runner_.drop_delayed(each->task);
+  while (const std::unique_ptr<entry> entry_owner{cancelled.pop_front()})
+    runner_.drop_delayed(entry_owner->task);
   return count;
 }
 

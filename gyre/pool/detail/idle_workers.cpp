@@ -101,11 +101,11 @@ void idle_workers::remove_sleeper(parker& self, bool becomes_searcher) noexcept 
 }
 
 parker& idle_workers::pop_sleeper() noexcept {
-  parker& woken = *sleepers_.pop_front();
+  parker& oldest = *sleepers_.pop_front();
   // release: pairs with the acquire in sleep().
-  woken.wake_word_.store(1, std::memory_order_release);
+  oldest.wake_word_.store(1, std::memory_order_release);
   wakes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: statistics
-  return woken;
+  return oldest;
 }
 
 void idle_workers::wake_one() noexcept {

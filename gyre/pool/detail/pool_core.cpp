@@ -108,11 +108,11 @@ bool pool_core::stop(steady_time deadline) {
   deadline <= monotonic_now() ? life_cycle_.close_and_drop() : life_cycle_.close();
   admission_->close();
   scheduler_->wake_all();
-  std::size_t dropped = delayed_.drop_all();
+  std::size_t drop_count = delayed_.drop_all();
   // 2. Run dry.
   if (!wait_idle(deadline)) {
     life_cycle_.drop();
-    dropped += purge();
+    drop_count += purge();
     static_cast<void>(wait_idle(steady_time::max()));
   }
   // 3. End. The fence pairs with the light fence in life_cycle::has_ended_after_store().
@@ -124,7 +124,7 @@ bool pool_core::stop(steady_time deadline) {
   // 5. Run leftovers.
   runner_.run_leftovers(*scheduler_);
   quiescence_.notify();
-  return dropped == 0 && !runner_.has_dropped_while_stopping();
+  return drop_count == 0 && !runner_.has_dropped_while_stopping();
 }
 
 void pool_core::shut_down() noexcept {
@@ -148,17 +148,17 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
                                             : admission_->count_refusal(admission_result::closed);
     }
     if (store(builder, priority, slot)) break;
-    const step next = admission_->choose_step_outside(caller);
-    if (next == step::suspend) return admission_result::must_wait;
-    if (next == step::run_here) return run_here(builder);
-    if (next == step::go_slotless) {
+    const step next_step = admission_->choose_step_outside(caller);
+    if (next_step == step::suspend) return admission_result::must_wait;
+    if (next_step == step::run_here) return run_here(builder);
+    if (next_step == step::go_slotless) {
       scheduler_->enqueue(make_task(builder, slot), priority);
       break;
     }
-    if (next == step::wait) {
-      const admission_result waited = wait_for_slot(priority, deadline, slot);
-      if (waited != admission_result::granted) return admission_->count_refusal(waited);
-    } else if (next == step::refuse || !drop_task()) {
+    if (next_step == step::wait) {
+      const admission_result result = wait_for_slot(priority, deadline, slot);
+      if (result != admission_result::granted) return admission_->count_refusal(result);
+    } else if (next_step == step::refuse || !drop_task()) {
       return admission_->count_refusal(admission_result::full);
     }
   }
@@ -192,10 +192,10 @@ admission_result pool_core::submit_as_worker(pool_worker& self, const task_build
                                             : admission_->count_refusal(admission_result::closed);
     }
     if (take_slot(self, slot)) break;
-    const step next = admission_->choose_step_within();
-    if (next == step::run_here) return run_here(builder);
-    if (next == step::go_slotless) break;
-    if (next == step::refuse || !drop_task())
+    const step next_step = admission_->choose_step_within();
+    if (next_step == step::run_here) return run_here(builder);
+    if (next_step == step::go_slotless) break;
+    if (next_step == step::refuse || !drop_task())
       return admission_->count_refusal(admission_result::full);
   }
   pool_task& task = make_task(builder, slot);
@@ -217,11 +217,11 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
   semaphore_permit slot;
   while (!take_slot(slot)) {
     if (life_cycle_.is_closed()) return admission_->count_refusal(admission_result::closed);
-    const step next = admission_->choose_step_outside(caller);
-    if (next == step::wait) {
-      const admission_result waited = wait_for_slot(task_priority::low, deadline_of_wait, slot);
-      if (waited != admission_result::granted) return admission_->count_refusal(waited);
-    } else if (next != step::drop_another || !drop_task()) {
+    const step next_step = admission_->choose_step_outside(caller);
+    if (next_step == step::wait) {
+      const admission_result result = wait_for_slot(task_priority::low, deadline_of_wait, slot);
+      if (result != admission_result::granted) return admission_->count_refusal(result);
+    } else if (next_step != step::drop_another || !drop_task()) {
       return admission_->count_refusal(admission_result::full);
     }
   }
@@ -292,7 +292,7 @@ admission_result pool_core::wait_for_slot(task_priority priority, steady_time& d
 }
 
 admission_result pool_core::run_here(const task_builder& builder) {
-  const admission::submitter_run nested;
+  const admission::submitter_run own_run;
   builder.run(guard_);
   admission_->count_submitter_run();
   return admission_result::granted;
@@ -326,14 +326,14 @@ void pool_core::post(operation& op) noexcept {
 
 std::size_t pool_core::purge() {
   // Drops a limited number of tasks, because other threads may continue to submit.
-  const std::size_t waiting = metrics().waiting;
-  std::size_t dropped = 0;
-  for (; dropped < waiting; ++dropped) {
+  const std::size_t waiter_count = metrics().waiting;
+  std::size_t drop_count = 0;
+  for (; drop_count < waiter_count; ++drop_count) {
     pool_task* const task = scheduler_->take_least_urgent();
     if (task == nullptr) break;
     runner_.drop(*task);
   }
-  return dropped;
+  return drop_count;
 }
 
 thread_pool_metrics pool_core::metrics() const {
@@ -360,8 +360,9 @@ thread_pool_metrics pool_core::metrics() const {
     if (worker.queue_wait) sum.queue_wait.merge(*worker.queue_wait);
     if (worker.run_time) sum.run_time.merge(*worker.run_time);
   }
-  const std::uint64_t dequeued = sum.started + sum.dropped;
-  sum.waiting = sum.submitted > dequeued ? static_cast<std::size_t>(sum.submitted - dequeued) : 0;
+  const std::uint64_t dequeued_tasks = sum.started + sum.dropped;
+  sum.waiting =
+      sum.submitted > dequeued_tasks ? static_cast<std::size_t>(sum.submitted - dequeued_tasks) : 0;
   return sum;
 }
 

@@ -39,11 +39,11 @@ class priority_lanes {
 
   /// Returns the next task, or null. Reads the clock only while a task of low priority is queued.
   pool_task* take() noexcept {
-    if (pool_task* overdue = take_overdue()) return overdue;
+    if (pool_task* task = take_overdue()) return task;
     if (++turn_ % normal_turn != 0) {
       if (pool_task* high = take(task_priority::high)) return high;
     }
-    if (pool_task* normal = take(task_priority::normal)) return normal;
+    if (pool_task* task = take(task_priority::normal)) return task;
     if (pool_task* high = take(task_priority::high)) return high;
     return take(task_priority::low);
   }
@@ -61,7 +61,7 @@ class priority_lanes {
   /// Returns the oldest task of the lowest priority, which when_full::drop_oldest drops; or null.
   pool_task* take_least_urgent() noexcept {
     if (pool_task* low = take(task_priority::low)) return low;
-    if (pool_task* normal = take(task_priority::normal)) return normal;
+    if (pool_task* task = take(task_priority::normal)) return task;
     return take(task_priority::high);
   }
 

@@ -20,17 +20,17 @@ using namespace std::chrono_literals;
 // here (`is_task`), waiting tasks count as finished; their number is read between the sums, so that
 // no task is counted twice.
 bool quiescence::is_reached(bool is_task) const noexcept {
-  std::uint64_t finished =
+  std::uint64_t finished_tasks =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < workers_.size(); ++index) {
-    finished += workers_[index].finished.get();
+    finished_tasks += workers_[index].finished.get();
   }
-  if (is_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
-  std::uint64_t submitted = scheduler_.enqueued();
+  if (is_task) finished_tasks += waiting_tasks_.load(std::memory_order_seq_cst);
+  std::uint64_t submitted_tasks = scheduler_.enqueued();
   for (std::size_t index = 0; index < workers_.size(); ++index) {
-    submitted += workers_[index].submitted.get();
+    submitted_tasks += workers_[index].submitted.get();
   }
-  return finished == submitted;
+  return finished_tasks == submitted_tasks;
 }
 
 void quiescence::notify() noexcept {

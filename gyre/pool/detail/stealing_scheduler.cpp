@@ -135,15 +135,15 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
 work_item stealing_scheduler::steal_if_it_pays(pool_worker& self) noexcept {
   if (self.thefts.must_rest() || !others_have_work(self)) return {};
   self.thefts.start(monotonic_now());
-  const work_item stolen = steal(self);
-  self.thefts.end(monotonic_now(), static_cast<bool>(stolen));
-  return stolen;
+  const work_item item = steal(self);
+  self.thefts.end(monotonic_now(), static_cast<bool>(item));
+  return item;
 }
 
 work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   const auto take_passed_over = [](priority_lanes& lanes) {
-    pool_task* const overdue = lanes.take_overdue();
-    return overdue != nullptr ? overdue : lanes.take(task_priority::normal);
+    pool_task* const task = lanes.take_overdue();
+    return task != nullptr ? task : lanes.take(task_priority::normal);
   };
   if (pool_task* const task = take_lane(take_passed_over)) return work_item(*task);
   if (const work_item item = take_overflow(self)) return item;
@@ -151,7 +151,7 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   if (!self.has_own_tasks) {
     if (const work_item own_item = self.deque.pop()) return own_item;
   } else if (self.lookups % (fair_turn * own_fair_turn) == 0) {
-    if (const work_item stolen = steal(self)) return stolen;
+    if (const work_item item = steal(self)) return item;
     if (const work_item oldest = self.deque.steal_oldest()) return oldest;
   }
   return take_submitted(self, 1);
@@ -162,14 +162,14 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
 work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_items) noexcept {
   // The batch is a local object, because draining may run a task for which there is no memory, and
   // that task may wait and drain again.
-  drained_batch drained(runner_);
+  drained_batch batch(runner_);
   inbox::batch budget(max_items);
   const bool more_waits = submissions_.run_some(budget);
-  const std::size_t count = drained.size();
+  const std::size_t count = batch.size();
   if (count == 0) return {};
-  for (std::size_t index = count - 1; index > 0; --index) push_to_deque(self, drained[index]);
+  for (std::size_t index = count - 1; index > 0; --index) push_to_deque(self, batch[index]);
   if (count > 1 || more_waits) idle_.notify();
-  return drained[0];
+  return batch[0];
 }
 
 work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
@@ -179,8 +179,8 @@ work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
   operation* const first = operations.pop_front();
   if (first == nullptr) return {};
   intrusive_queue<operation> newest_first;  // reversed, so that the oldest is popped first
-  while (operation* const each = operations.pop_front()) newest_first.push_front(*each);
-  while (operation* const each = newest_first.pop_front()) push_to_deque(self, work_item(*each));
+  while (operation* const op = operations.pop_front()) newest_first.push_front(*op);
+  while (operation* const op = newest_first.pop_front()) push_to_deque(self, work_item(*op));
   idle_.notify();
   return work_item(*first);
 }
@@ -210,10 +210,10 @@ work_item stealing_scheduler::steal(pool_worker& self) noexcept {
 
 // Takes one item from the submissions or a deque.
 work_item stealing_scheduler::take_from_queues() noexcept {
-  drained_batch drained(runner_);
-  inbox::batch one(1);
-  static_cast<void>(submissions_.run_some(one));
-  if (drained.size() > 0) return drained[0];
+  drained_batch batch(runner_);
+  inbox::batch single_task(1);
+  static_cast<void>(submissions_.run_some(single_task));
+  if (batch.size() > 0) return batch[0];
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     if (const work_item oldest = workers_[index].deque.steal_oldest()) return oldest;
   }
@@ -236,7 +236,7 @@ pool_task* stealing_scheduler::take_least_urgent() noexcept {
     }
   }
   if (!operations.empty()) {
-    while (operation* const each = operations.pop_front()) overflow_.push(*each);
+    while (operation* const op = operations.pop_front()) overflow_.push(*op);
     idle_.notify();
   }
   return task;
@@ -246,7 +246,7 @@ work_item stealing_scheduler::take_leftover() noexcept {
   if (pool_task* const task = take_prioritized()) return work_item(*task);
   auto operations = overflow_.pop_all();
   if (operation* const first = operations.pop_front()) {
-    while (operation* const each = operations.pop_front()) overflow_.push(*each);
+    while (operation* const op = operations.pop_front()) overflow_.push(*op);
     return work_item(*first);
   }
   return take_from_queues();

@@ -48,7 +48,7 @@ class basic_submissions {
   ~basic_submissions() {
     // The destructor of a task may push once more, even to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
-    while (shard* each = shards_.take()) shards_.retire(*each);
+    while (shard* shard = shards_.take()) shards_.retire(*shard);
   }
 
   /// Pushes a callable that takes a slot. Returns false, and leaves `callable` unmoved, if no slot
@@ -125,9 +125,9 @@ class basic_submissions {
   /// Whether run_some() would find a task. Sees every push that happened before, except pushes to
   /// shards that workers are running: their run_some() has not returned yet and will find these.
   bool ready() noexcept {
-    retired_shards retired(*this);
+    retired_shards old_shards(*this);
     const std::lock_guard lock(queue_lock_);
-    return bring_work_to_front(retired);
+    return bring_work_to_front(old_shards);
   }
 
   /// The number of waiting tasks, with or without a slot. Complexity: O(producers), and a lock.
@@ -149,7 +149,7 @@ class basic_submissions {
     explicit retired_shards(basic_submissions& owner) noexcept : owner_(owner) {}
     retired_shards& operator=(retired_shards&&) = delete;
     ~retired_shards() {
-      while (shard* each = shards_.pop_front()) owner_.shards_.retire(*each);
+      while (shard* shard = shards_.pop_front()) owner_.shards_.retire(*shard);
     }
     void add(shard& empty) noexcept { shards_.push_back(empty); }
 
@@ -163,9 +163,9 @@ class basic_submissions {
   class shard_lease {
    public:
     explicit shard_lease(basic_submissions& owner) noexcept : owner_(owner) {
-      retired_shards retired(owner_);
+      retired_shards old_shards(owner_);
       const std::lock_guard lock(owner_.queue_lock_);
-      if (owner_.bring_work_to_front(retired)) shard_ = owner_.shards_.take();
+      if (owner_.bring_work_to_front(old_shards)) shard_ = owner_.shards_.take();
     }
     shard_lease& operator=(shard_lease&&) = delete;
     ~shard_lease() {
@@ -177,10 +177,10 @@ class basic_submissions {
     // Puts the shard back and returns whether there are tasks. Both happen under one lock: a thread
     // that calls ready() during the lease misses this shard and relies on the check here.
     bool end() noexcept {
-      retired_shards retired(owner_);
+      retired_shards old_shards(owner_);
       const std::lock_guard lock(owner_.queue_lock_);
       owner_.shards_.put_back(*std::exchange(shard_, nullptr));
-      return owner_.bring_work_to_front(retired);
+      return owner_.bring_work_to_front(old_shards);
     }
 
    private:
@@ -222,9 +222,9 @@ class basic_submissions {
 
   template <class F>
   void push_admitted_task(shard& own_shard, F&& callable) {
-    inbox::detail::with_cell_sized<1>(
-        std::forward<F>(callable),
-        [&own_shard]<class G>(G&& fitting) { own_shard.push(std::forward<G>(fitting), [] {}); });
+    inbox::detail::with_cell_sized<1>(std::forward<F>(callable), [&own_shard]<class G>(G&& task) {
+      own_shard.push(std::forward<G>(task), [] {});
+    });
   }
 
   auto find_or_register() { return shards_.find_or_register(slots_); }

@@ -133,7 +133,7 @@ bool worker_loop::help_once() noexcept {
   self_.is_out_of_stack =
       reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self_.helping_stack_end;
   if (self_.is_out_of_stack || pool_.life_cycle.is_paused()) return false;
-  const nested_items nested(self_);
+  const nested_items own_items(self_);
   const work_item item = pool_.queues.next(self_);
   if (item && !pool_.life_cycle.is_paused()) {
     pool_.runner.run(self_, item);

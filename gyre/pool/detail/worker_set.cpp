@@ -104,7 +104,7 @@ bool worker_set::has_surplus() const noexcept {
 
 // Takes the threads one at a time, because a list of them would need memory.
 void worker_set::join() noexcept {
-  const std::lock_guard joining(join_mutex_);
+  const std::lock_guard join_lock(join_mutex_);
   while (const std::unique_ptr<named_thread> thread = take_thread()) {
     if (thread->is_current()) {
       thread->detach();
@@ -131,10 +131,10 @@ bool worker_set::begin_sleep(pool_worker& self, const future_state_base& task) n
   const std::lock_guard lock(mutex_);
   self.stuck_wait = &task;
   for (std::size_t index = 0; index < size(); ++index) {
-    const pool_worker& each = *workers_[index];
-    if (!each.is_alive) continue;
+    const pool_worker& worker = *workers_[index];
+    if (!worker.is_alive) continue;
     // The task of a stuck worker exists until the worker calls on_wake_up(), which needs the mutex.
-    if (each.stuck_wait == nullptr || each.stuck_wait->is_finished()) return true;
+    if (worker.stuck_wait == nullptr || worker.stuck_wait->is_finished()) return true;
   }
   self.stuck_wait = nullptr;
   return false;

@@ -7,8 +7,8 @@
 namespace gyre::detail {
 
 observation::observation(loop_pool& loops, thread_pool& pool) {
-  for (std::size_t each = 0; each < loops.size(); ++each) {
-    registrations_.push_back(registry_.add("loop " + std::to_string(each), loops[each]));
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    registrations_.push_back(registry_.add("loop " + std::to_string(i), loops[i]));
   }
   registrations_.push_back(registry_.add("pool", pool));
 }

@@ -118,16 +118,16 @@ void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
     const std::lock_guard lock(mutex_);
     stage_ = stage_of(phase);
     deadline_ = deadline;
-    for (auto& each : entries_) {
-      if (each->phase() == phase) due_entries.push_back(std::move(each));
+    for (auto& entry : entries_) {
+      if (entry->phase() == phase) due_entries.push_back(std::move(entry));
     }
     std::erase(entries_, nullptr);
     steps_ += due_entries.size();
   }
   timer_.start_at(deadline);
   if (on_phase_) on_phase_(phase);
-  for (std::size_t each = 0; each <= static_cast<std::size_t>(phase); ++each) {
-    sources_[each].request_stop();
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(phase); ++i) {
+    sources_[i].request_stop();
   }
   for (auto& entry : due_entries) {
     shutdown_entry& called_entry = *entry;
@@ -176,7 +176,7 @@ shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& target,
   std::unique_lock lock(mutex_);
   if (stage_ < stage_of(phase)) {
     if (entries_.size() >= purge_size_) {
-      std::erase_if(entries_, [](const auto& each) { return each->is_unregistered(); });
+      std::erase_if(entries_, [](const auto& old_entry) { return old_entry->is_unregistered(); });
       purge_size_ = std::max<std::size_t>(16, 2 * entries_.size());
     }
     entries_.push_back(std::move(entry));
@@ -202,7 +202,7 @@ task<> shutdown_sequence::wait_for_other_tasks() {
   if (!is_counted(context)) {
     throw std::logic_error("gyre::runtime: drained() is for tasks of the runtime");
   }
-  const stopped_by unstoppable(context, inplace_stop_token{});
+  const stopped_by no_stop(context, inplace_stop_token{});
   {
     const std::lock_guard lock(mutex_);
     if (!other_tasks_ended_.is_set()) {
@@ -216,9 +216,9 @@ task<> shutdown_sequence::wait_for_other_tasks() {
 }
 
 bool shutdown_sequence::is_counted(const task_context& context) const noexcept {
-  const local_binding* each = context.locals;
-  while (each != nullptr && each->key != this) each = each->outer;
-  return each != nullptr;
+  const local_binding* binding = context.locals;
+  while (binding != nullptr && binding->key != this) binding = binding->outer;
+  return binding != nullptr;
 }
 
 void shutdown_sequence::end_step() noexcept {

@@ -27,7 +27,7 @@ std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
   auto& self = static_cast<join_set_task&>(context);
   join_set_core& set = self.set_;
   scope& owner = set.owner();
-  const executor* const here = self.where;
+  const executor* const own_executor = self.where;
   scope_access::unlist(owner, self);
   if (!set.push(self)) {  // if pushed, the set may have destroyed self
     if (std::exception_ptr error = self.take_error()) {
@@ -38,7 +38,7 @@ std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
   // The set follows the scope's stop token, so the set is released before finish_task(), after
   // which the scope may end.
   set.release();
-  return scope_access::finish_task(owner, here);
+  return scope_access::finish_task(owner, own_executor);
 }
 
 bool join_set_core::push(join_set_task& task) noexcept {
@@ -57,13 +57,13 @@ std::unique_ptr<join_set_task> join_set_core::pop() noexcept {
 }
 
 void join_set_core::close() noexcept {
-  intrusive_queue<operation> dropped;
+  intrusive_queue<operation> operations;
   {
     const std::lock_guard lock(lock_);
     is_closed_ = true;
-    dropped.splice_back(queue_);
+    operations.splice_back(queue_);
   }
-  while (operation* const each = dropped.pop_front()) delete static_cast<join_set_task*>(each);
+  while (operation* const op = operations.pop_front()) delete static_cast<join_set_task*>(op);
 }
 
 }  // namespace gyre::detail

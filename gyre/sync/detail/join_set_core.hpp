@@ -109,8 +109,8 @@ class typed_join_set_task final : public join_set_task {
       : join_set_task(
             set, target,
             [](operation& self) {
-              auto& started = static_cast<typed_join_set_task&>(self);
-              task_access::state(started.work_).start(started);
+              auto& own_task = static_cast<typed_join_set_task&>(self);
+              task_access::state(own_task.work_).start(own_task);
             },
             description),
         work_(std::move(work)) {

@@ -35,8 +35,8 @@ class ring_buffer {
   }
   /// Returns the value at `index`, counted from the oldest.
   T& operator[](std::size_t index) noexcept {
-    const std::size_t back = size_ - index;
-    return values_[next_ >= back ? next_ - back : next_ + capacity_ - back];
+    const std::size_t distance = size_ - index;
+    return values_[next_ >= distance ? next_ - distance : next_ + capacity_ - distance];
   }
   /// Returns the oldest value. Requires !empty().
   T& front() noexcept { return (*this)[0]; }

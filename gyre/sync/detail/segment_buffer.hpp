@@ -51,12 +51,12 @@ class segment_buffer {
     return last_ == nullptr || (end_ == segment::size && last_->next_ == nullptr);
   }
   void add_room(std::unique_ptr<segment> room) noexcept {
-    segment* const added = room.release();
+    segment* const new_segment = room.release();
     if (last_ == nullptr) {
-      first_ = last_ = added;
+      first_ = last_ = new_segment;
     } else {
       // The new segment goes after the last one in use; another spare segment may follow.
-      added->next_ = std::exchange(last_->next_, added);
+      new_segment->next_ = std::exchange(last_->next_, new_segment);
     }
   }
 

@@ -47,13 +47,13 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
 
   static constexpr bool executor_affine = true;
   bool await_ready() noexcept {
-    const auto completed = cases_.first([this](auto& candidate) {
-      const bool done = attempt_now(candidate);
+    const auto match = cases_.first([this](auto& candidate) {
+      const bool is_complete = attempt_now(candidate);
       ends_turn_ = candidate.ends_turn;
-      return done;
+      return is_complete;
     });
-    if (completed) completed_case_ = *completed;
-    return completed && !ends_turn_;
+    if (match) completed_case_ = *match;
+    return match && !ends_turn_;
   }
 
   template <class Promise>
@@ -85,11 +85,11 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     if (const std::error_code error = finish(context)) {
       return std::unexpected(failure_value(error, context));
     }
-    std::expected<result_type, std::error_code> taken =
+    std::expected<result_type, std::error_code> case_result =
         expected_of([this] { return cases_.take(completed_case_); });
-    if (!taken) [[unlikely]]
+    if (!case_result) [[unlikely]]
       note_taken_error(context);
-    return taken;
+    return case_result;
   }
 
  private:
@@ -138,12 +138,12 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     });
     select_wait* woken_wait = nullptr;
     locks.lock();
-    const auto completed = cases_.first([&](auto& candidate) {
-      const bool done = candidate.attempt(woken_wait);
+    const auto match = cases_.first([&](auto& candidate) {
+      const bool is_complete = candidate.attempt(woken_wait);
       ends_turn_ = candidate.ends_turn;
-      return done;
+      return is_complete;
     });
-    if (!completed) {
+    if (!match) {
       cases_.each_waiting([](auto& candidate, auto) { candidate.enlist(); });
       const bool is_suspended = wait_->publish();
       locks.unlock();
@@ -151,8 +151,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     }
     locks.unlock();
     if (woken_wait != nullptr) woken_wait->wake();
-    if (ends_turn_) return give_way(*completed);
-    end_wait(*completed);
+    if (ends_turn_) return give_way(*match);
+    end_wait(*match);
     return false;
   }
 

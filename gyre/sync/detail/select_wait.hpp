@@ -180,7 +180,7 @@ class select_queue {
 
 /// Resumes the coroutines of `waits`, which claim_all() has filled.
 inline void wake_all(intrusive_queue<operation>& waits) noexcept {
-  while (operation* const next = waits.pop_front()) static_cast<select_wait*>(next)->wake();
+  while (operation* const front = waits.pop_front()) static_cast<select_wait*>(front)->wake();
 }
 
 }  // namespace gyre::detail

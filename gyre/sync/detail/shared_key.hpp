@@ -29,16 +29,16 @@ struct shared_key_hash {
 template <class Key, class Equal>
 struct shared_key_equal {
   using is_transparent = void;
-  bool operator()(const shared_key<Key>& one, const shared_key<Key>& other) const {
-    return one == other || equal(*one, *other);
+  bool operator()(const shared_key<Key>& left, const shared_key<Key>& right) const {
+    return left == right || equal(*left, *right);
   }
   template <class K>
-  bool operator()(const shared_key<Key>& one, const K& other) const {
-    return equal(*one, other);
+  bool operator()(const shared_key<Key>& left, const K& right) const {
+    return equal(*left, right);
   }
   template <class K>
-  bool operator()(const K& one, const shared_key<Key>& other) const {
-    return equal(one, *other);
+  bool operator()(const K& left, const shared_key<Key>& right) const {
+    return equal(left, *right);
   }
   [[no_unique_address]] Equal equal;
 };

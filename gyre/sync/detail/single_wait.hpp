@@ -46,10 +46,10 @@ bool attempt_now(Case& candidate) noexcept {
   select_wait* woken_wait = nullptr;
   spin_lock& lock = candidate.mutex();
   lock.lock();
-  const bool done = candidate.attempt(woken_wait);
+  const bool is_complete = candidate.attempt(woken_wait);
   lock.unlock();
   if (woken_wait != nullptr) woken_wait->wake();
-  return done;
+  return is_complete;
 }
 
 /// Calls `take`. Returns its result or, if it throws std::system_error or std::bad_alloc, the error
@@ -121,10 +121,11 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
     const task_context* const waited_in = waits() ? &wait_.context() : nullptr;
     if (const task_context* const context = finish()) return cancelled_result(*context);
     if (const std::error_code error = case_.error()) return std::unexpected(error);
-    auto taken = expected_of([this]() noexcept(noexcept(case_.take())) { return case_.take(); });
-    if (!taken) [[unlikely]]
+    auto case_result =
+        expected_of([this]() noexcept(noexcept(case_.take())) { return case_.take(); });
+    if (!case_result) [[unlikely]]
       note_taken_error(waited_in);
-    return taken;
+    return case_result;
   }
 
  private:

@@ -161,20 +161,20 @@ struct asio_handler_result<std::exception_ptr, Rest...> : asio_result<std::decay
 
 template <class Result>
 struct asio_handler {
-  completion<Result> done;
+  completion<Result> callback;
 
   template <class... Results>
   void operator()(boost::system::error_code error, Results&&... results) const {
-    error ? done.set_error(error) : done.set_value(std::forward<Results>(results)...);
+    error ? callback.set_error(error) : callback.set_value(std::forward<Results>(results)...);
   }
   template <class... Results>
   void operator()(std::exception_ptr error, Results&&... results) const {
-    error ? done.set_exception(std::move(error))
-          : done.set_value(std::forward<Results>(results)...);
+    error ? callback.set_exception(std::move(error))
+          : callback.set_value(std::forward<Results>(results)...);
   }
   template <class... Results>
   void operator()(Results&&... results) const {
-    done.set_value(std::forward<Results>(results)...);
+    callback.set_value(std::forward<Results>(results)...);
   }
 };
 
@@ -182,19 +182,20 @@ template <class Result, class Initiation, class... Arguments>
 task<Result> await_asio(Initiation initiation, Arguments... arguments) {
   executor& task_executor = co_await current_executor();
   const auto cancellation = std::make_shared<asio_cancellation>(task_executor);
-  auto start = [&](completion<Result> done) {
-    std::move(initiation)(boost::asio::bind_cancellation_slot(
-                              cancellation->slot(),
-                              [cancellation, handler = asio_handler<Result>{std::move(
-                                                 done)}]<class... Results>(Results&&... results) {
-                                cancellation->disarm();
-                                handler(std::forward<Results>(results)...);
-                              }),
-                          std::move(arguments)...);
+  auto start = [&](completion<Result> callback) {
+    std::move(initiation)(
+        boost::asio::bind_cancellation_slot(
+            cancellation->slot(),
+            [cancellation, handler = asio_handler<Result>{std::move(callback)}]<class... Results>(
+                Results&&... results) {
+              cancellation->disarm();
+              handler(std::forward<Results>(results)...);
+            }),
+        std::move(arguments)...);
   };
   auto cancel = [&] { asio_cancellation::request(cancellation); };
-  auto waiting = from_callback<Result>(std::ref(start), std::ref(cancel));
-  co_return co_await std::move(waiting);
+  auto wait = from_callback<Result>(std::ref(start), std::ref(cancel));
+  co_return co_await std::move(wait);
 }
 
 /// The context of a coroutine that was started for a handler of Asio. Deletes itself when the
@@ -228,18 +229,18 @@ class asio_handler_context final : task_context, operation {
  private:
   static void complete(std::unique_ptr<asio_handler_context> self) noexcept {
     const auto target = self->handler_guard_.get_executor();
-    boost::asio::post(target, [ended = std::move(self)]() mutable {
-      auto slot = boost::asio::get_associated_cancellation_slot(ended->handler_);
+    boost::asio::post(target, [owner = std::move(self)]() mutable {
+      auto slot = boost::asio::get_associated_cancellation_slot(owner->handler_);
       if (slot.is_connected()) slot.clear();
-      Handler handler = std::move(ended->handler_);
+      Handler handler = std::move(owner->handler_);
       std::exception_ptr error;
       if constexpr (std::is_void_v<T>) {
-        ended->take_result(error);
-        ended.reset();
+        owner->take_result(error);
+        owner.reset();
         std::move(handler)(std::move(error));
       } else {
-        T result = ended->take_result(error);
-        ended.reset();
+        T result = owner->take_result(error);
+        owner.reset();
         std::move(handler)(std::move(error), std::move(result));
       }
     });

@@ -44,23 +44,23 @@ void blocking_executor::retire() noexcept {
 bool blocking_executor::running_here() const noexcept { return current_run() == &run_; }
 
 bool blocking_executor::runs_only_here() const noexcept {
-  const blocking_executor* each = innermost;
-  while (each != nullptr && each != this) each = each->outer_;
-  return each == this;
+  const blocking_executor* candidate = innermost;
+  while (candidate != nullptr && candidate != this) candidate = candidate->outer_;
+  return candidate == this;
 }
 
 bool blocking_executor::blocks_this_thread() noexcept { return innermost != nullptr; }
 
 bool blocking_executor::run_until(const bool& is_done) {
   while (!is_done) {
-    intrusive_queue<operation> ready = queue_.take();
-    if (ready.empty() && checks_deadlocks && is_single_threaded()) {
+    intrusive_queue<operation> operations = queue_.take();
+    if (operations.empty() && checks_deadlocks && is_single_threaded()) {
       // Another thread may have posted an operation between the first take() and its end.
-      ready = queue_.take();
-      if (ready.empty()) return false;
+      operations = queue_.take();
+      if (operations.empty()) return false;
     }
-    if (ready.empty()) queue_.sleep();
-    while (operation* next = ready.pop_front()) next->execute();
+    if (operations.empty()) queue_.sleep();
+    while (operation* front = operations.pop_front()) front->execute();
   }
   return true;
 }

@@ -136,12 +136,12 @@ class callback_awaiter {
     state_ = new callback_outcome<T>;
     state_->waiting = coroutine;
     state_->where = context.where;
-    completion<T> done(*state_);
+    completion<T> callback(*state_);
     if (context.stop.stop_requested()) {
-      done.set_error(std::make_error_code(std::errc::operation_canceled));
+      callback.set_error(std::make_error_code(std::errc::operation_canceled));
       return gives_way(context, coroutine);
     }
-    start_(std::move(done));
+    start_(std::move(callback));
     if (context.stop.stop_possible()) stopping_.emplace(context.stop, stop{this});
     return state_->begin_wait();
   }

@@ -33,21 +33,21 @@ bool child_group::take_ended_children() noexcept {
   if (newest_.load(std::memory_order_relaxed) == 0) return false;
   // acquire: pairs with the release in on_child_end(); makes the results of all children on the
   // stack visible, as each push continues the release sequence.
-  auto* each = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
-  while (each != nullptr) {
-    child* const older = std::exchange(each->next, ended_);
-    ended_ = std::exchange(each, older);
+  auto* newest = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
+  while (newest != nullptr) {
+    child* const next_child = std::exchange(newest->next, ended_);
+    ended_ = std::exchange(newest, next_child);
   }
   return true;
 }
 
 // Marks the parent as waiting. Returns false if a child has ended since the last look at the stack.
 bool child_group::begin_wait() noexcept {
-  std::uintptr_t none = 0;
+  std::uintptr_t expected_word = 0;
   // release: pairs with the acquire in on_child_end(); makes `waiting` and `parent_executor_`
   // visible to the child that resumes the parent. relaxed on failure: take_ended_children()
   // acquires.
-  return newest_.compare_exchange_strong(none, parent_waits, std::memory_order_release,
+  return newest_.compare_exchange_strong(expected_word, parent_waits, std::memory_order_release,
                                          std::memory_order_relaxed);
 }
 

@@ -36,13 +36,13 @@ class basic_child_set {
   basic_child_set() noexcept = default;
   ~basic_child_set() {
     if (parent_ == nullptr) return;
-    basic_child_set* newer = parent_->trace.child_sets.get();
-    if (newer == this) {
+    basic_child_set* next_set = parent_->trace.child_sets.get();
+    if (next_set == this) {
       parent_->trace.child_sets.set(outer_);
       return;
     }
-    while (newer->outer_ != this) newer = newer->outer_;
-    newer->outer_ = outer_;
+    while (next_set->outer_ != this) next_set = next_set->outer_;
+    next_set->outer_ = outer_;
   }
 
   /// Lists the set in the context of the coroutine `parent`. Called once.
@@ -95,8 +95,8 @@ class reused_contexts {
   /// Appends the contexts to `contexts`, the oldest first.
   void append_to(std::vector<task_context*>& contexts) const {
     const auto old_size = static_cast<std::ptrdiff_t>(contexts.size());
-    for (Child* each = newest_; each != nullptr; each = each->listed.older) {
-      contexts.push_back(each);
+    for (Child* child = newest_; child != nullptr; child = child->listed.older) {
+      contexts.push_back(child);
     }
     std::reverse(contexts.begin() + old_size, contexts.end());
   }

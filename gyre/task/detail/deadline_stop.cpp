@@ -27,8 +27,8 @@ std::string in_words(std::chrono::nanoseconds length) {
       {{1'000'000'000, " s"}, {1'000'000, " ms"}, {1'000, " us"}, {1, " ns"}}};
   const std::int64_t count = std::max<std::int64_t>(length.count(), 0);
   const unit& largest_unit =
-      count == 0 ? units.front() : *std::ranges::find_if(units, [&](const unit& each) {
-        return each.nanoseconds <= count;
+      count == 0 ? units.front() : *std::ranges::find_if(units, [&](const unit& candidate) {
+        return candidate.nanoseconds <= count;
       });
   std::string words = std::to_string(count / largest_unit.nanoseconds);
   // The fraction is cut to thousandths, without zeros at its end.
@@ -68,7 +68,7 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
   context().has_taken_cancellation = false;
   is_working_ = true;
   timers_->start_time_limit(*this, limit_);
-  if (const std::coroutine_handle<> next = start_work(frame_.get_handle())) return next;
+  if (const std::coroutine_handle<> coroutine = start_work(frame_.get_handle())) return coroutine;
   return finish_work() ? coroutine_ : std::noop_coroutine();
 }
 

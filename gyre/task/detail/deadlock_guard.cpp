@@ -47,9 +47,9 @@ bool cancel(task_context& context) {
     context.trace.destroy.get()(*context.trace.outermost.get());
   }
   context.trace.innermost.set(nullptr);
-  const std::coroutine_handle<> next = context.finished(context);
-  if (next.address() == std::noop_coroutine().address()) return false;
-  resume(next);
+  const std::coroutine_handle<> continuation = context.finished(context);
+  if (continuation.address() == std::noop_coroutine().address()) return false;
+  resume(continuation);
   return true;
 }
 
@@ -59,25 +59,26 @@ class live_tasks {
  public:
   // Collects the tasks below `root`. Complexity: O(tasks). Throws std::bad_alloc.
   explicit live_tasks(task_context& root) {
-    std::vector<live_task> open{{&root, 0}};
+    std::vector<live_task> pending_tasks{{&root, 0}};
     std::vector<task_context*> children;
     // A shared task may be the child of several tasks.
-    std::unordered_set<const task_context*> visited;
-    while (!open.empty()) {
-      const live_task next = open.back();
-      open.pop_back();
-      if (!visited.insert(next.context).second) continue;
-      tasks_.push_back(next);
+    std::unordered_set<const task_context*> visited_contexts;
+    while (!pending_tasks.empty()) {
+      const live_task task_entry = pending_tasks.back();
+      pending_tasks.pop_back();
+      if (!visited_contexts.insert(task_entry.context).second) continue;
+      tasks_.push_back(task_entry);
       children.clear();
-      for (child_set* set = next.context->trace.child_sets.get(); set != nullptr;
+      for (child_set* set = task_entry.context->trace.child_sets.get(); set != nullptr;
            set = set->outer()) {
         set->append_children(children);
       }
       std::erase_if(children, [](const task_context* child) {
         return child->trace.innermost.get() == nullptr;
       });
-      std::ranges::transform(children.rbegin(), children.rend(), std::back_inserter(open),
-                             [&](task_context* child) { return live_task(child, next.depth + 1); });
+      std::ranges::transform(
+          children.rbegin(), children.rend(), std::back_inserter(pending_tasks),
+          [&](task_context* child) { return live_task(child, task_entry.depth + 1); });
     }
   }
 

@@ -70,9 +70,10 @@ class foreign_awaiter {
       if constexpr (std::is_void_v<returned> || std::same_as<returned, bool>) {
         return awaiter_.await_suspend(stand_in);
       } else {
-        const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
-        // The awaiter may have been destroyed, and `next` been left to a trampoline already.
-        return next.address() == stand_in.address() ? transfer_to(coroutine) : next;
+        const std::coroutine_handle<> continuation = awaiter_.await_suspend(stand_in);
+        // The awaiter may have been destroyed, and `continuation` been left to a trampoline
+        // already.
+        return continuation.address() == stand_in.address() ? transfer_to(coroutine) : continuation;
       }
     } else {
       return awaiter_.await_suspend(coroutine);  // the awaiter accepts only this type of promise

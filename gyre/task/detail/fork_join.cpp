@@ -25,9 +25,9 @@ constinit thread_local child_starts starts_here;
 void fork_join::append_children(std::vector<task_context*>& contexts) {
   const auto old_size = static_cast<std::ptrdiff_t>(contexts.size());
   // relaxed: called for a deadlock report, when the program has only one thread.
-  for (child* each = newest_kept_.load(std::memory_order_relaxed); each != nullptr;
-       each = each->next) {
-    contexts.push_back(each);
+  for (child* kept_child = newest_kept_.load(std::memory_order_relaxed); kept_child != nullptr;
+       kept_child = kept_child->next) {
+    contexts.push_back(kept_child);
   }
   std::reverse(contexts.begin() + old_size, contexts.end());
 }
@@ -44,12 +44,12 @@ void fork_join::split(loop& remaining_children, fork_queue& queue,
     return;
   }
   static_assert(std::is_trivially_destructible_v<loop>);
-  loop* const later = ::new (memory) loop(run, *this, last - later_half_size, last);
+  loop* const second_half = ::new (memory) loop(run, *this, last - later_half_size, last);
   remaining_children.end = last - later_half_size;
   // relaxed: the count cannot reach zero here, because the end of `remaining_children` is counted
   // later.
   pending_.fetch_add(1, std::memory_order_relaxed);
-  if (!queue.push(*later)) {
+  if (!queue.push(*second_half)) {
     pending_.fetch_sub(1, std::memory_order_relaxed);
     remaining_children.end = last;
     slab_deallocate(memory, sizeof(loop));
@@ -57,23 +57,24 @@ void fork_join::split(loop& remaining_children, fork_queue& queue,
   }
   // A split-off loop is freed only with the join: otherwise take_back() could mistake a younger
   // loop at the same address for this one.
-  later->older = split_off_.load(std::memory_order_relaxed);
-  while (!split_off_.compare_exchange_weak(later->older, later, std::memory_order_relaxed)) {
+  second_half->older = split_off_.load(std::memory_order_relaxed);
+  while (!split_off_.compare_exchange_weak(second_half->older, second_half,
+                                           std::memory_order_relaxed)) {
   }
 }
 
 void fork_join::free_shared_memory(const child* first, std::size_t bytes) noexcept {
   static_assert(std::is_trivially_destructible_v<child>);
   // relaxed: ordered by the last decrement of pending_, which acquires.
-  for (loop* each = split_off_.load(std::memory_order_relaxed); each != nullptr;) {
-    loop* const following = each->older;
-    slab_deallocate(each, sizeof(loop));
-    each = following;
+  for (loop* part = split_off_.load(std::memory_order_relaxed); part != nullptr;) {
+    loop* const next_loop = part->older;
+    slab_deallocate(part, sizeof(loop));
+    part = next_loop;
   }
-  for (child* each = newest_kept_.load(std::memory_order_relaxed); each != nullptr;) {
-    child* const following = each->next;
-    if (each != first) slab_deallocate(each, bytes);
-    each = following;
+  for (child* kept_child = newest_kept_.load(std::memory_order_relaxed); kept_child != nullptr;) {
+    child* const next_child = kept_child->next;
+    if (kept_child != first) slab_deallocate(kept_child, bytes);
+    kept_child = next_child;
   }
 }
 
@@ -83,9 +84,9 @@ void fork_join::keep_context(kept_contexts& list, child& context) noexcept {
 }
 
 void fork_join::on_child_failed(const task_end& end) noexcept {
-  const task_end* none = nullptr;
+  const task_end* expected_end = nullptr;
   // relaxed: failed() is read after the last decrement of pending_, which orders it.
-  if (failed_.compare_exchange_strong(none, &end, std::memory_order_relaxed) && stop_) {
+  if (failed_.compare_exchange_strong(expected_end, &end, std::memory_order_relaxed) && stop_) {
     stop_->request_stop();
   }
 }
@@ -128,12 +129,12 @@ std::coroutine_handle<> fork_join::end_elsewhere(child& ended_child) noexcept {
 }
 
 GYRE_MAKES_TAIL_CALLS void fork_join::after_child(void* frame) {
-  child& ended = stand_in<child>::owner(frame);
-  if (starts_here.innermost == &ended) [[likely]] {
+  child& own_child = stand_in<child>::owner(frame);
+  if (starts_here.innermost == &own_child) [[likely]] {
     starts_here.innermost = nullptr;
     return;
   }
-  const std::coroutine_handle<> parent = end_elsewhere(ended);
+  const std::coroutine_handle<> parent = end_elsewhere(own_child);
   if (!parent) return;
   GYRE_TAIL_CALL return continue_with(parent.address());
 }

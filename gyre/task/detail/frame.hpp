@@ -74,9 +74,9 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
       rebound allocator;
       std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));
     } else {
-      rebound* const stored = allocator_behind(frame, bytes);
-      rebound allocator(std::move(*stored));
-      stored->~rebound();
+      rebound* const own_allocator = allocator_behind(frame, bytes);
+      rebound allocator(std::move(*own_allocator));
+      own_allocator->~rebound();
       std::allocator_traits<rebound>::deallocate(allocator, memory, total(bytes));
     }
   }

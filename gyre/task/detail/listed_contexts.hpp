@@ -31,7 +31,7 @@ class basic_listed_contexts {
   /// thread.
   template <class Visitor>
   void for_each(Visitor&& visit) {
-    for (link& each : entries_) visit(*each.context);
+    for (link& entry : entries_) visit(*entry.context);
   }
 
  private:

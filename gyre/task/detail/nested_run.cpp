@@ -22,9 +22,9 @@ void nested_run::end() noexcept { innermost_run = outer_; }
 
 [[gnu::noinline]] bool is_run_of_this_thread(const void* run) noexcept {
   if (run == &thread_mark) return true;
-  const nested_run* each = innermost_run;
-  while (each != nullptr && each != run) each = each->outer_;
-  return each != nullptr;
+  const nested_run* candidate = innermost_run;
+  while (candidate != nullptr && candidate != run) candidate = candidate->outer_;
+  return candidate != nullptr;
 }
 
 }  // namespace gyre::detail

@@ -29,12 +29,12 @@ std::array<live_task_record_part, live_task_record_parts>& live_task_record() {
   // The record is never destroyed, because tasks may end while static objects are destroyed.
   static auto& parts = *new std::array<live_task_record_part, live_task_record_parts>;
   static constexpr auto unlock_all = [] {
-    for (live_task_record_part& each : parts) each.mutex.unlock();
+    for (live_task_record_part& part : parts) part.mutex.unlock();
   };
   [[maybe_unused]] static const bool is_registered =
       add_fork_handlers({.before =
                              [] {
-                               for (live_task_record_part& each : parts) each.mutex.lock();
+                               for (live_task_record_part& part : parts) part.mutex.lock();
                              },
                          .in_parent = unlock_all,
                          .in_child = unlock_all});

@@ -12,9 +12,9 @@ namespace {
 struct queued_resumption final : slab_object, operation {
   explicit queued_resumption(std::coroutine_handle<> coroutine) noexcept
       : operation([](operation& self) {
-          auto* const queued = static_cast<queued_resumption*>(&self);
-          const std::coroutine_handle<> handle = queued->waiting;
-          delete queued;
+          auto* const own_operation = static_cast<queued_resumption*>(&self);
+          const std::coroutine_handle<> handle = own_operation->waiting;
+          delete own_operation;
           resume(handle);
         }),
         waiting(coroutine) {}

@@ -92,7 +92,7 @@ class consume_budget_awaiter : yield_awaiter {
 template <class Read>
 class context_awaiter : public suspends_always {
  public:
-  explicit context_awaiter(Read read) noexcept : read_(read) {}
+  explicit context_awaiter(Read function) noexcept : read_(function) {}
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {

@@ -40,9 +40,9 @@ std::coroutine_handle<> shared_waiter::wait() noexcept {
   const std::coroutine_handle<> self = waiting;
   const task_context& context = *context_;
   // If the coroutine waits, it may have been resumed and have destroyed this waiter.
-  const std::coroutine_handle<> resumed = work_->add_waiter(*this);
-  if (resumed == self && gives_way(context, self)) return std::noop_coroutine();
-  return resumed;
+  const std::coroutine_handle<> coroutine = work_->add_waiter(*this);
+  if (coroutine == self && gives_way(context, self)) return std::noop_coroutine();
+  return coroutine;
 }
 
 void shared_waiter::take_wait_outcome() {
@@ -71,8 +71,8 @@ shared_work::shared_work(executor* target, bool has_owner) noexcept
       awaiter_count_(has_owner ? 1 : 0) {
   stop = stop_source_.get_token();
   finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-    const std::coroutine_handle<> resumed = static_cast<shared_work&>(self).wake_awaiters();
-    return resumed ? resumed : std::noop_coroutine();
+    const std::coroutine_handle<> coroutine = static_cast<shared_work&>(self).wake_awaiters();
+    return coroutine ? coroutine : std::noop_coroutine();
   };
 }
 
@@ -170,17 +170,17 @@ void shared_work::unlock_and_stop(std::unique_lock<std::mutex>& lock) noexcept {
     last->next_to_stop_ = this;
     return;
   }
-  for (shared_work* each = this; each != nullptr;) {
-    each->stop_source_.request_stop();
-    shared_work* const following = each->next_to_stop_;
-    if (following == nullptr) last_to_stop = nullptr;
-    each->release();
-    each = following;
+  for (shared_work* work = this; work != nullptr;) {
+    work->stop_source_.request_stop();
+    shared_work* const next_work = work->next_to_stop_;
+    if (next_work == nullptr) last_to_stop = nullptr;
+    work->release();
+    work = next_work;
   }
 }
 
 std::coroutine_handle<> shared_work::wake_awaiters() noexcept {
-  intrusive_list<shared_waiter> woken;
+  intrusive_list<shared_waiter> waiters;
   {
     const std::lock_guard lock(mutex_);
     const bool was_stopped =
@@ -188,12 +188,12 @@ std::coroutine_handle<> shared_work::wake_awaiters() noexcept {
     // release: pairs with the acquire in is_done() and is_ready(); makes the result visible to
     // readers without the lock.
     phase_.store(was_stopped ? phase::stopped : phase::done, std::memory_order_release);
-    woken.splice_back(waiters_);
+    waiters.splice_back(waiters_);
   }
   // The caller resumes one waiter that runs on the executor of the work; the other waiters are
   // posted.
   std::coroutine_handle<> next_coroutine;
-  while (shared_waiter* const waiter = woken.pop_front()) {
+  while (shared_waiter* const waiter = waiters.pop_front()) {
     executor* const target = waiter->context_->where;
     if (target == where && !next_coroutine) {
       next_coroutine = waiter->waiting;

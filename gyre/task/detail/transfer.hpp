@@ -41,7 +41,7 @@ extern constinit thread_local std::coroutine_handle<>* next_on_trampoline;
 /// Leaves `next` to the trampoline on which the calling coroutine runs, and returns a coroutine
 /// that does nothing. If no trampoline runs, runs `next` and its successors on a new one before it
 /// returns.
-std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexcept;
+std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> coroutine) noexcept;
 
 /// Resumes `first`, then each coroutine that is left to this trampoline.
 void run_on_trampoline(std::coroutine_handle<> first) noexcept;
@@ -49,11 +49,11 @@ void run_on_trampoline(std::coroutine_handle<> first) noexcept;
 /// Makes the return value of an await_suspend() that transfers to `next`. Must be the last action
 /// of await_suspend(), because the awaiting coroutine may have been destroyed afterwards.
 GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
-    std::coroutine_handle<> next) noexcept {
+    std::coroutine_handle<> coroutine) noexcept {
   if constexpr (has_symmetric_transfer) {
-    return next;
+    return coroutine;
   } else {
-    return leave_to_trampoline(next);
+    return leave_to_trampoline(coroutine);
   }
 }
 

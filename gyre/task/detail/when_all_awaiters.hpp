@@ -68,14 +68,17 @@ template <class T, class Take>
 auto results_of(std::vector<task<T>>& tasks, Take&& take) {
   std::vector<decltype(take(tasks.front()))> results;
   results.reserve(tasks.size());
-  for (task<T>& one : tasks) results.push_back(take(one));
+  for (task<T>& task_of_list : tasks) results.push_back(take(task_of_list));
   return results;
 }
 
 template <class T, std::size_t N, class Take>
 auto results_of(std::array<task<T>, N>& tasks, Take&& take) {
   return std::apply(
-      [&](auto&... one) { return std::array<decltype(take(tasks[0])), N>{take(one)...}; }, tasks);
+      [&](auto&... task_of_list) {
+        return std::array<decltype(take(tasks[0])), N>{take(task_of_list)...};
+      },
+      tasks);
 }
 
 template <class Tasks>
@@ -134,13 +137,13 @@ class [[nodiscard]] when_all_into_awaiter
  private:
   [[gnu::noinline]] void take_kept_results() {
     this->join().check_started();
-    const task_end* const failed = this->join().failed();
+    const task_end* const failure = this->join().failed();
     std::exception_ptr error;
     this->join().for_each_kept_child([&](task<T>& child, T& result) {
       auto& state = task_access::state(child);
-      if (failed == nullptr) {
+      if (failure == nullptr) {
         result = state.take_success();
-      } else if (&state == failed) {
+      } else if (&state == failure) {
         error = translate_child_error(this->join().parent_context(), state.take_error());
       }
     });
@@ -176,8 +179,9 @@ auto vector_of_tasks(Range&& range) {
   } else {
     std::vector<task<result>> tasks;
     if constexpr (std::ranges::sized_range<Range>) tasks.reserve(std::ranges::size(range));
-    for (auto it = std::ranges::begin(range); it != std::ranges::end(range); ++it) {
-      tasks.push_back(as_task(std::ranges::iter_move(it)));
+    for (auto position = std::ranges::begin(range); position != std::ranges::end(range);
+         ++position) {
+      tasks.push_back(as_task(std::ranges::iter_move(position)));
     }
     return tasks;
   }
@@ -193,8 +197,8 @@ auto tasks_of(Range&& range) {
 template <class Awaitable, std::size_t N>
 auto tasks_of(std::array<Awaitable, N>&& range) {
   return std::apply(
-      [](auto&... one) {
-        return std::array<task<task_result_t<Awaitable>>, N>{as_task(std::move(one))...};
+      [](auto&... task_of_list) {
+        return std::array<task<task_result_t<Awaitable>>, N>{as_task(std::move(task_of_list))...};
       },
       range);
 }

@@ -49,8 +49,8 @@ void scripted_connection::close() noexcept {
   handle = nullptr;
 }
 
-void scripted_connection::add(action next) {
-  script_.push_back(std::move(next));
+void scripted_connection::add(action step) {
+  script_.push_back(std::move(step));
   continue_script();
 }
 
@@ -70,23 +70,23 @@ void scripted_connection::serve_soon() noexcept { start_timer(service_, {}); }
 void scripted_connection::continue_script() {
   if (!peer_socket_) return;
   while (!is_pausing_ && !script_.empty()) {
-    action& next = script_.front();
-    if (const auto* const waits = std::get_if<pause>(&next)) {
+    action& step = script_.front();
+    if (const auto* const waits = std::get_if<pause>(&step)) {
       is_pausing_ = true;
       start_timer(pause_, waits->duration);
       return;
     }
-    if (const auto* const awaited = std::get_if<expected>(&next)) {
-      const std::size_t match = received_.find(awaited->text, search_begin_);
+    if (const auto* const expectation = std::get_if<expected>(&step)) {
+      const std::size_t match = received_bytes_.find(expectation->text, search_begin_);
       if (match == std::string::npos) {
         // The next search includes a partial match, which a later write may complete.
-        const std::size_t overlap = std::min(received_.size(), awaited->text.size());
-        search_begin_ = std::max(search_begin_, received_.size() - overlap);
+        const std::size_t overlap = std::min(received_bytes_.size(), expectation->text.size());
+        search_begin_ = std::max(search_begin_, received_bytes_.size() - overlap);
         return;
       }
-      search_begin_ = match + awaited->text.size();
+      search_begin_ = match + expectation->text.size();
     } else {
-      arrivals_.push_back(std::move(next));
+      arrivals_.push_back(std::move(step));
       serve_soon();
     }
     script_.pop_front();
@@ -107,7 +107,7 @@ void scripted_connection::end_write_delay() {
 
 void scripted_connection::serve() {
   // Keeps the connection alive: a callback may close the stream, or destroy the peer.
-  const auto alive = shared_from_this();
+  const auto self = shared_from_this();
   while (handle != nullptr && handle->reader != nullptr && serve_one(handle->reader)) {
   }
   while (handle != nullptr && handle->writer != nullptr && serve_one(handle->writer)) {
@@ -115,12 +115,12 @@ void scripted_connection::serve() {
 }
 
 bool scripted_connection::serve_one(io::request*& slot) {
-  io::request& served = *slot;
-  const io::result outcome = perform(served, backend_.memory());
+  io::request& target = *slot;
+  const io::result outcome = perform(target, backend_.memory());
   if (outcome.would_block()) return false;
-  const bool has_ended = served.receives() && outcome && outcome.count() == 0;
-  if (!served.repeats() || !outcome || has_ended) slot = nullptr;
-  io::detail::complete_for(*handle, served, outcome);
+  const bool has_ended = target.receives() && outcome && outcome.count() == 0;
+  if (!target.repeats() || !outcome || has_ended) slot = nullptr;
+  io::detail::complete_for(*handle, target, outcome);
   backend_.memory().arrived().reset();
   return true;
 }
@@ -131,8 +131,8 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
     case io::request_kind::receive_transient:
     case io::request_kind::receive_shared: return receive(request, memory);
     case io::request_kind::read: {
-      auto& reading = static_cast<io::read_request&>(request);
-      return reading.whole() ? read_whole(reading) : take_arrival(reading.rest);
+      auto& read = static_cast<io::read_request&>(request);
+      return read.whole() ? read_whole(read) : take_arrival(read.rest);
     }
     case io::request_kind::scatter:
       return scatter(static_cast<io::scatter_request&>(request).pieces);
@@ -157,8 +157,8 @@ io::result scripted_connection::take_arrival(std::span<std::byte> buffer) noexce
     if (count == rest.size()) arrivals_.pop_front();
     return io::result::of(count);
   }
-  if (const auto* const failed = std::get_if<failure>(&first)) {
-    const int error = failed->error;
+  if (const auto* const scripted_failure = std::get_if<failure>(&first)) {
+    const int error = scripted_failure->error;
     arrivals_.pop_front();
     return io::result::failure(error);
   }
@@ -207,20 +207,20 @@ bool scripted_connection::begin_write() noexcept {
 
 io::result scripted_connection::write(std::span<const iovec> pieces) noexcept {
   if (!begin_write()) return would_block;
-  std::size_t max_count = received_.max_size();
+  std::size_t max_count = received_bytes_.max_size();
   if (!write_script_.empty()) {
-    const write_action next = write_script_.front();
+    const write_action step = write_script_.front();
     write_script_.pop_front();
-    if (const auto* const failed = std::get_if<failure>(&next)) {
-      return io::result::failure(failed->error);
+    if (const auto* const scripted_failure = std::get_if<failure>(&step)) {
+      return io::result::failure(scripted_failure->error);
     }
-    max_count = std::get<short_write>(next).max_bytes;
+    max_count = std::get<short_write>(step).max_bytes;
   }
   std::size_t count = 0;
   try {
     for (const iovec& piece : pieces) {
       const std::size_t part = std::min(piece.iov_len, max_count - count);
-      received_.append(static_cast<const char*>(piece.iov_base), part);
+      received_bytes_.append(static_cast<const char*>(piece.iov_base), part);
       count += part;
     }
     continue_script();
@@ -252,9 +252,9 @@ scripted_connection* scripted_backend::connection_of(const io::handle& handle) c
 }
 
 void scripted_backend::attach(io::handle& handle) {
-  for (scripted_connection* const each : connections_) {
-    if (each->fd() != handle.fd() || each->handle != nullptr) continue;
-    each->handle = &handle;
+  for (scripted_connection* const connection : connections_) {
+    if (connection->fd() != handle.fd() || connection->handle != nullptr) continue;
+    connection->handle = &handle;
     set_attached(handle, true);
     return;
   }

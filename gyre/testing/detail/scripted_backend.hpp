@@ -64,10 +64,10 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   unique_fd open();
   /// Ends the connection: unregisters it from the loop and the backend.
   void close() noexcept;
-  void add(action next);
-  void add(write_action next) { write_script_.push_back(next); }
+  void add(action step);
+  void add(write_action step) { write_script_.push_back(step); }
 
-  const std::string& received() const noexcept { return received_; }
+  const std::string& received() const noexcept { return received_bytes_; }
   bool is_done() const noexcept { return script_.empty() && arrivals_.empty(); }
   bool has_seen_end() const noexcept;
   bool has_arrivals() const noexcept { return !arrivals_.empty(); }
@@ -115,8 +115,9 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   std::deque<action> script_;
   std::deque<action> arrivals_;  // bytes, failures and the end that reads can take
   std::deque<write_action> write_script_;
-  std::string received_;
-  std::size_t search_begin_ = 0;  // where in received_ the search for the expected text begins
+  std::string received_bytes_;
+  // The position in received_bytes_ at which the search for the expected text begins.
+  std::size_t search_begin_ = 0;
   timer<&scripted_connection::end_pause> pause_{*this};
   timer<&scripted_connection::end_write_delay> write_delay_{*this};
   timer<&scripted_connection::serve> service_{*this};

@@ -43,11 +43,11 @@ std::string_view name_in(std::span<const unsigned char> extension) {
 int choose_offered(std::span<const std::string> protocols,
                    std::span<const unsigned char> client_protocols, const unsigned char** choice,
                    unsigned char* size) {
-  for (const std::string& each : protocols) {
+  for (const std::string& protocol : protocols) {
     for (std::span<const unsigned char> rest = client_protocols; !rest.empty();) {
       const std::size_t length = std::min<std::size_t>(rest[0], rest.size() - 1);
       const std::span<const unsigned char> name = rest.subspan(1, length);
-      if (std::ranges::equal(name, std::as_bytes(std::span(each)), {},
+      if (std::ranges::equal(name, std::as_bytes(std::span(protocol)), {},
                              [](unsigned char byte) { return std::byte{byte}; })) {
         *choice = name.data();
         *size = static_cast<unsigned char>(length);
@@ -84,8 +84,8 @@ bool is_for_name(const SSL_SESSION* session, std::string_view name) {
 
 // Fetches the cipher once: EVP_aes_256_cbc() would be looked up by its name for each ticket.
 const EVP_CIPHER* ticket_cipher() noexcept {
-  static const EVP_CIPHER* const fetched = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
-  return fetched != nullptr ? fetched : EVP_aes_256_cbc();
+  static const EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
+  return cipher != nullptr ? cipher : EVP_aes_256_cbc();
 }
 
 }  // namespace
@@ -134,14 +134,14 @@ long callbacks::control(BIO* /*bio*/, int command, long /*number*/, void* /*poin
 }
 BIO_METHOD* callbacks::method() {
   static BIO_METHOD* const method = [] {
-    BIO_METHOD* const fresh =
+    BIO_METHOD* const new_method =
         BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gyre buffers");
-    if (fresh != nullptr) {
-      BIO_meth_set_read_ex(fresh, &read);
-      BIO_meth_set_write_ex(fresh, &write);
-      BIO_meth_set_ctrl(fresh, &control);
+    if (new_method != nullptr) {
+      BIO_meth_set_read_ex(new_method, &read);
+      BIO_meth_set_write_ex(new_method, &write);
+      BIO_meth_set_ctrl(new_method, &control);
     }
-    return fresh;
+    return new_method;
   }();
   return method;
 }
@@ -189,7 +189,7 @@ int callbacks::accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
   engine& self = engine_of(ssl);
   try {
     const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    self.entry_ = self.loaded_->entry_for(name == nullptr ? "" : name);
+    self.entry_ = self.context_data_->entry_for(name == nullptr ? "" : name);
     self.is_name_unknown_ = self.entry_ == nullptr;
   } catch (const std::bad_alloc&) {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
@@ -212,27 +212,27 @@ int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
 int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
                                   const unsigned char* offered_names, unsigned int offered_size,
                                   void* /*argument*/) {
-  const auto& protocols = engine_of(ssl).loaded_->application_protocols;
-  const std::span<const unsigned char> wanted(offered_names, offered_size);
+  const auto& protocols = engine_of(ssl).context_data_->application_protocols;
+  const std::span<const unsigned char> names(offered_names, offered_size);
   if (protocols.empty()) {
-    return choose_offered(engine_of(ssl).offered_protocols_, wanted, choice, size);
+    return choose_offered(engine_of(ssl).offered_protocols_, names, choice, size);
   }
-  unsigned char* selected = nullptr;
+  unsigned char* name = nullptr;
   const int outcome =
-      SSL_select_next_proto(&selected, size, protocols.data(),
-                            static_cast<unsigned>(protocols.size()), offered_names, offered_size);
+      SSL_select_next_proto(&name, size, protocols.data(), static_cast<unsigned>(protocols.size()),
+                            offered_names, offered_size);
   if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
-  *choice = selected;
+  *choice = name;
   return SSL_TLSEXT_ERR_OK;
 }
 
 int callbacks::staple(SSL* ssl, void* /*argument*/) {
-  const loaded_context& context_data = *engine_of(ssl).loaded_;
+  const loaded_context& context_data = *engine_of(ssl).context_data_;
   const auto* const entry = context_data.entry_of(SSL_get_SSL_CTX(ssl));
   if (entry == nullptr) return SSL_TLSEXT_ERR_NOACK;
   const X509* const certificate = SSL_get_certificate(ssl);
   const auto match = std::ranges::find_if(
-      entry->staples, [certificate](const auto& each) { return each.of == certificate; });
+      entry->staples, [certificate](const auto& staple) { return staple.of == certificate; });
   if (match == entry->staples.end()) return SSL_TLSEXT_ERR_NOACK;
   const std::vector<std::byte>& bytes = match->bytes;
   void* const copy = OPENSSL_memdup(bytes.data(), bytes.size());
@@ -245,16 +245,16 @@ int callbacks::staple(SSL* ssl, void* /*argument*/) {
 // that must be renewed.
 int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                               EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_encrypting) {
-  const loaded_context& context_data = *engine_of(ssl).loaded_;
+  const loaded_context& context_data = *engine_of(ssl).context_data_;
   if (context_data.shared_ticket_keys == nullptr) return 0;
   try {
     const steady_time current_time = gyre::detail::monotonic_now();
     ticket_key key;
     int outcome = 1;
     if (is_encrypting != 0) {
-      const auto newest = context_data.shared_ticket_keys->newest(current_time);
-      if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
-      key = *newest;
+      const auto newest_key = context_data.shared_ticket_keys->newest(current_time);
+      if (!newest_key || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
+      key = *newest_key;
       std::ranges::copy(key.name, name);
     } else {
       const auto match =
@@ -314,7 +314,8 @@ int callbacks::verify_chain(X509_STORE_CTX* chain, void* /*argument*/) {
   for (int i = 0; i < sk_X509_num(certificates); ++i) {
     bits = std::max(bits, bits_of_modulus(sk_X509_value(certificates, i)));
   }
-  if (static_cast<std::size_t>(bits) <= self.loaded_->max_rsa_bits) return X509_verify_cert(chain);
+  if (static_cast<std::size_t>(bits) <= self.context_data_->max_rsa_bits)
+    return X509_verify_cert(chain);
   self.too_large_key_ = static_cast<std::size_t>(bits);
   X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_REJECTED);
   return 0;
@@ -343,7 +344,7 @@ int callbacks::keep_session(SSL* ssl, SSL_SESSION* ssl_session) {
   engine& self = engine_of(ssl);
   try {
     if (ssl_session_ptr copy = copy_of(ssl_session)) {
-      self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.loaded_);
+      self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.context_data_);
     }
   } catch (const std::bad_alloc&) {
     return 0;

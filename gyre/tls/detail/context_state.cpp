@@ -24,12 +24,12 @@ using gyre::detail::to_lower;
 
 std::vector<unsigned char> wire_form(const std::vector<std::string>& protocols) {
   std::vector<unsigned char> bytes;
-  for (const std::string& each : protocols) {
-    if (each.empty() || each.size() > UCHAR_MAX) {
+  for (const std::string& protocol : protocols) {
+    if (protocol.empty() || protocol.size() > UCHAR_MAX) {
       throw std::system_error(errc::bad_configuration, "gyre::tls: application_protocols");
     }
-    bytes.push_back(static_cast<unsigned char>(each.size()));
-    bytes.insert(bytes.end(), each.begin(), each.end());
+    bytes.push_back(static_cast<unsigned char>(protocol.size()));
+    bytes.insert(bytes.end(), protocol.begin(), protocol.end());
   }
   return bytes;
 }
@@ -41,7 +41,7 @@ int native(version protocol) noexcept {
 // Returns the groups in OpenSSL's form, such as "X25519:P-256".
 std::string listed_groups(const std::vector<std::string>& groups) {
   std::string list;
-  for (const std::string& each : groups) list.append(list.empty() ? "" : ":").append(each);
+  for (const std::string& group : groups) list.append(list.empty() ? "" : ":").append(group);
   return list;
 }
 
@@ -75,7 +75,7 @@ std::array<unsigned char, 32> session_context_of(const server_options& options) 
   std::string rules = "gyre " + std::to_string(static_cast<int>(options.clients));
   if (options.clients != client_certificates::ignored) {
     rules += options.client_authorities.read();
-    for (const pem& each : options.revocation_lists) rules += each.read();
+    for (const pem& list : options.revocation_lists) rules += list.read();
   }
   std::array<unsigned char, 32> digest{};
   if (EVP_Digest(rules.data(), rules.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
@@ -103,10 +103,10 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
       make_context(TLS_server_method(), options.min_version, options.max_version, options.groups);
   SSL_CTX* const context = result.get();
   std::vector<loaded_context::staple> staples;
-  for (const std::size_t each : set) {
-    use_key_pair(context, pairs[each]);
-    const std::vector<std::byte>& staple = options.certificates[each].ocsp_staple;
-    if (!staple.empty()) staples.push_back({pairs[each].leaf.get(), staple});
+  for (const std::size_t pair_index : set) {
+    use_key_pair(context, pairs[pair_index]);
+    const std::vector<std::byte>& staple = options.certificates[pair_index].ocsp_staple;
+    if (!staple.empty()) staples.push_back({pairs[pair_index].leaf.get(), staple});
   }
   if (options.clients != client_certificates::ignored) {
     if (options.client_authorities.empty() ||
@@ -138,7 +138,7 @@ server_options read_rules(server_options options) {
   if (!options.client_authorities.empty()) {
     options.client_authorities = pem::text(options.client_authorities.read());
   }
-  for (pem& each : options.revocation_lists) each = pem::text(each.read());
+  for (pem& list : options.revocation_lists) list = pem::text(list.read());
   return options;
 }
 
@@ -147,23 +147,23 @@ server_options read_rules(server_options options) {
 std::vector<std::string> names_for(const certificate& source, const key_pair& pair) {
   std::vector<std::string> names = source.names.empty() ? names_of(pair.leaf.get()) : source.names;
   if (names.empty()) names.emplace_back();
-  for (std::string& each : names) each = to_lower(each);
+  for (std::string& name : names) name = to_lower(name);
   return names;
 }
 
 // Groups the certificates by name; of several with one kind of key, a name gets the first.
 std::map<std::string, certificate_set> certificates_by_name(
     const std::vector<certificate>& certificates, const std::vector<key_pair>& pairs) {
-  std::map<std::string, certificate_set> by_name;
+  std::map<std::string, certificate_set> sets_by_name;
   for (std::size_t i = 0; i < certificates.size(); ++i) {
     for (const std::string& name : names_for(certificates[i], pairs[i])) {
-      certificate_set& set = by_name[name];
+      certificate_set& set = sets_by_name[name];
       const bool has_kind = std::ranges::any_of(
-          set, [&](std::size_t each) { return pairs[each].kind() == pairs[i].kind(); });
+          set, [&](std::size_t pair_index) { return pairs[pair_index].kind() == pairs[i].kind(); });
       if (!has_kind) set.push_back(i);
     }
   }
-  return by_name;
+  return sets_by_name;
 }
 
 std::shared_ptr<loaded_context> load_server_context(const server_options& user_options) {
@@ -173,8 +173,9 @@ std::shared_ptr<loaded_context> load_server_context(const server_options& user_o
   const server_options options = read_rules(user_options);
   auto context_data = std::make_shared<loaded_context>();
   std::vector<key_pair> pairs;
-  for (const certificate& each : options.certificates) pairs.push_back(load_key_pair(each));
-  const std::map<std::string, certificate_set> by_name =
+  for (const certificate& certificate : options.certificates)
+    pairs.push_back(load_key_pair(certificate));
+  const std::map<std::string, certificate_set> sets_by_name =
       certificates_by_name(options.certificates, pairs);
   std::map<certificate_set, std::size_t> entries;
   const auto entry_of = [&](const certificate_set& set) {
@@ -183,13 +184,13 @@ std::shared_ptr<loaded_context> load_server_context(const server_options& user_o
     return position->second;
   };
   // The first entry serves clients that send no name.
-  entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
-  for (const auto& [name, set] : by_name) {
+  entry_of(sets_by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
+  for (const auto& [name, set] : sets_by_name) {
     if (!name.empty()) context_data->by_name.emplace(name, entry_of(set));
   }
   const std::array<unsigned char, 32> id = session_context_of(options);
-  for (const loaded_context::entry& each : context_data->entries) {
-    SSL_CTX_set_session_id_context(each.context.get(), id.data(), id.size());
+  for (const loaded_context::entry& entry : context_data->entries) {
+    SSL_CTX_set_session_id_context(entry.context.get(), id.data(), id.size());
   }
   gyre::detail::require_not_negative(options.handshake_timeout,
                                      "gyre::tls::server_options: handshake_timeout");
@@ -243,7 +244,7 @@ const loaded_context::entry* loaded_context::entry_for(std::string_view name) co
 
 const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {
   const auto match = std::ranges::find_if(
-      entries, [context](const entry& each) { return each.context.get() == context; });
+      entries, [context](const entry& entry) { return entry.context.get() == context; });
   return match == entries.end() ? nullptr : &*match;
 }
 
@@ -274,7 +275,7 @@ void context_state::load(any_options options) {
 }
 
 void context_state::reload() {
-  const std::scoped_lock loading(loading_);
+  const std::scoped_lock reload_lock(reload_mutex_);
   std::unique_lock lock(mutex_);
   any_options options = options_;
   lock.unlock();
@@ -283,12 +284,12 @@ void context_state::reload() {
 
 void context_state::reload(server_options options) {
   if (!is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a client's context");
-  const std::scoped_lock loading(loading_);
+  const std::scoped_lock reload_lock(reload_mutex_);
   load(std::move(options));
 }
 void context_state::reload(client_options options) {
   if (is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a server's context");
-  const std::scoped_lock loading(loading_);
+  const std::scoped_lock reload_lock(reload_mutex_);
   load(std::move(options));
 }
 

@@ -69,7 +69,7 @@ class context_state {
   void load(any_options options);
 
   const bool is_server_;
-  std::mutex loading_;  // serialises reload(): a slow one must not replace a newer one
+  std::mutex reload_mutex_;  // serialises reload(): a slow one must not replace a newer one
   mutable std::mutex mutex_;
   any_options options_;
   std::shared_ptr<const loaded_context> current_;

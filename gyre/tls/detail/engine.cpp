@@ -63,66 +63,67 @@ void expect_host(SSL* ssl, const std::string& host, bool must_verify) {
     throw std::system_error(errc::bad_configuration, "gyre::tls: host " + host);
   }
   const std::optional<net::ip_address> address = address_of(host);
-  bool done = true;
+  bool is_set = true;
   if (address) {
     const std::span<const std::uint8_t> bytes = address->bytes();
     if (must_verify) {
-      done = X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
+      is_set = X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
     }
   } else {
-    if (!host.empty()) done = SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
-    if (must_verify && done) {
+    if (!host.empty()) is_set = SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
+    if (must_verify && is_set) {
       // RFC 9525: a common name does not identify a host.
       SSL_set_hostflags(ssl,
                         X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-      done = SSL_set1_host(ssl, host.c_str()) == 1;
+      is_set = SSL_set1_host(ssl, host.c_str()) == 1;
     }
   }
-  if (!done) throw_openssl_error(errc::bad_configuration, "gyre::tls: host " + host);
+  if (!is_set) throw_openssl_error(errc::bad_configuration, "gyre::tls: host " + host);
 }
 
 }  // namespace
 
 engine::engine(const tls_context& context, std::string host, const session& previous_session)
-    : loaded_(current_of(context)), host_(std::move(host)) {
+    : context_data_(current_of(context)), host_(std::move(host)) {
   is_established_ = false;
   if (host_.ends_with('.')) host_.pop_back();
-  if (loaded_->is_server) return;  // begin_to_serve() creates the SSL object
-  if (loaded_->verify && host_.empty()) {
+  if (context_data_->is_server) return;  // begin_to_serve() creates the SSL object
+  if (context_data_->verify && host_.empty()) {
     throw std::system_error(errc::bad_configuration,
                             "gyre::tls: to verify the certificate, the host's name is needed");
   }
   make_ssl();
   SSL* const ssl = ssl_.get();
-  expect_host(ssl, host_, loaded_->verify);
-  const auto& protocols = loaded_->application_protocols;
+  expect_host(ssl, host_, context_data_->verify);
+  const auto& protocols = context_data_->application_protocols;
   // SSL_set_alpn_protos() returns 0 on success.
   if (!protocols.empty() &&
       SSL_set_alpn_protos(ssl, protocols.data(), static_cast<unsigned>(protocols.size())) != 0) {
     throw std::bad_alloc();
   }
-  if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
+  if (context_data_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
   // OpenSSL does not verify the certificate of a resumed session again, so that a session with an
   // expired certificate, or for another host, must not be offered.
-  auto* const offered = static_cast<SSL_SESSION*>(previous_session.native());
-  if (previous_session.may_be_offered(loaded_) &&
-      !(loaded_->verify && (has_expired_certificate(offered) || !is_of_host(offered, host_)))) {
-    if (const ssl_session_ptr copy = copy_of(offered)) SSL_set_session(ssl, copy.get());
+  auto* const session = static_cast<SSL_SESSION*>(previous_session.native());
+  if (previous_session.may_be_offered(context_data_) &&
+      !(context_data_->verify &&
+        (has_expired_certificate(session) || !is_of_host(session, host_)))) {
+    if (const ssl_session_ptr copy = copy_of(session)) SSL_set_session(ssl, copy.get());
   }
   SSL_set_connect_state(ssl);
 }
 
 void engine::make_ssl() {
   ERR_clear_error();
-  ssl_ptr native(SSL_new(loaded_->entries.front().context.get()));
+  ssl_ptr new_ssl(SSL_new(context_data_->entries.front().context.get()));
   bio_ptr bio(callbacks::method() == nullptr ? nullptr : BIO_new(callbacks::method()));
-  if (native == nullptr || bio == nullptr) throw std::bad_alloc();
+  if (new_ssl == nullptr || bio == nullptr) throw std::bad_alloc();
   BIO_set_data(bio.get(), this);
   BIO_set_init(bio.get(), 1);
-  SSL_set_info_callback(native.get(), &callbacks::note_step);
+  SSL_set_info_callback(new_ssl.get(), &callbacks::note_step);
   BIO* const shared_bio = bio.release();
-  SSL_set_bio(native.get(), shared_bio, shared_bio);
-  ssl_ = std::move(native);
+  SSL_set_bio(new_ssl.get(), shared_bio, shared_bio);
+  ssl_ = std::move(new_ssl);
 }
 
 // Collects the client's first bytes before it creates the SSL object, so that a peer that sends
@@ -145,7 +146,7 @@ bool engine::begin_to_serve() {
 // does not contain the length of the first message.
 std::size_t engine::held_by_handshake() const noexcept {
   if (ssl_ == nullptr || is_established_) return 0;
-  if (!loaded_->is_server || first_bytes_[0] != handshake_record) return handshake_cost;
+  if (!context_data_->is_server || first_bytes_[0] != handshake_record) return handshake_cost;
   const auto number = [this](std::size_t index) {
     return std::to_integer<std::size_t>(first_bytes_[index]);
   };
@@ -176,7 +177,8 @@ engine::status engine::result_of(int call_result) {
   failure_ = take_failure(ssl_.get(), is_established_, host_, refused_names_);
   if (too_large_key_ > 0 && failure_.code == errc::certificate_refused) {
     failure_.text = "a key of " + std::to_string(too_large_key_) +
-                    " bits is larger than max_rsa_bits, " + std::to_string(loaded_->max_rsa_bits);
+                    " bits is larger than max_rsa_bits, " +
+                    std::to_string(context_data_->max_rsa_bits);
   }
   if (failure_.code == errc::not_tls || failure_.code == errc::plain_http) refuse_other_protocol();
   return status::failed;
@@ -190,7 +192,7 @@ bool engine::wants_input() noexcept {
 // Appends a reply for a peer that does not speak TLS. OpenSSL sends nothing for most such bytes,
 // and the peer would wait for a reply without learning why none comes.
 void engine::refuse_other_protocol() {
-  if (loaded_->is_server && !is_established_ &&
+  if (context_data_->is_server && !is_established_ &&
       is_http_request(std::span(first_bytes_).first(first_byte_count_))) {
     failure_.code = errc::plain_http;
     output().clear();  // an alert before the response would corrupt it
@@ -215,7 +217,7 @@ engine::status engine::handshake() {
     // Keeps the resumed session: in TLS 1.2 it may be resumed again, and the server need not send
     // another session.
     SSL* const ssl = ssl_.get();
-    if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
+    if (!context_data_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
         SSL_version(ssl) < TLS1_3_VERSION) {
       callbacks::keep_session(ssl, SSL_get_session(ssl));
     }
@@ -231,7 +233,8 @@ engine::status engine::handshake() {
 // client has resumed with a ticket.
 void engine::count_pending_tickets() noexcept {
   SSL* const ssl = ssl_.get();
-  if (loaded_->shared_ticket_keys == nullptr || !may_resume_ || SSL_version(ssl) < TLS1_3_VERSION)
+  if (context_data_->shared_ticket_keys == nullptr || !may_resume_ ||
+      SSL_version(ssl) < TLS1_3_VERSION)
     return;
   pending_tickets_ = SSL_session_reused(ssl) == 1 ? 1 : 2;
 }
@@ -241,10 +244,10 @@ int engine::make_tickets() noexcept {
   SSL* const ssl = ssl_.get();
   ERR_clear_error();
   for (; pending_tickets_ > 0; --pending_tickets_) SSL_new_session_ticket(ssl);
-  const int returned = SSL_do_handshake(ssl);
+  const int result = SSL_do_handshake(ssl);
   // Frees the read buffer, which OpenSSL has allocated while it wrote the tickets.
-  if (returned == 1 && !awaits_rest()) SSL_free_buffers(ssl);
-  return returned;
+  if (result == 1 && !awaits_rest()) SSL_free_buffers(ssl);
+  return result;
 }
 
 engine::status engine::write_tickets() {
@@ -270,10 +273,9 @@ engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
   while (count < buffer.size()) {
     ERR_clear_error();
     std::size_t part = 0;
-    const int returned =
-        SSL_read_ex(ssl_.get(), buffer.data() + count, buffer.size() - count, &part);
-    if (returned != 1) {
-      const status outcome = result_of(returned);
+    const int result = SSL_read_ex(ssl_.get(), buffer.data() + count, buffer.size() - count, &part);
+    if (result != 1) {
+      const status outcome = result_of(result);
       return count > 0 ? status::done : outcome;  // the next call returns `outcome`
     }
     count += part;
@@ -303,9 +305,9 @@ engine::status engine::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ERR_clear_error();
     std::size_t part = 0;
-    const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &part);
-    if (returned != 1) {
-      const status outcome = result_of(returned);
+    const int result = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &part);
+    if (result != 1) {
+      const status outcome = result_of(result);
       return outcome == status::failed ? outcome : fail_with(errc::bad_record);
     }
     bytes = bytes.subspan(part);
@@ -329,10 +331,10 @@ std::error_code engine::end_of_bytes() const noexcept {
 }
 
 void engine::request_protocols(std::span<const std::string> protocols) {
-  if (!loaded_->application_protocols.empty() || protocols.empty()) return;
+  if (!context_data_->application_protocols.empty() || protocols.empty()) return;
   std::string names;
-  for (const std::string& each : protocols) {
-    names.append(1, static_cast<char>(each.size())).append(each);
+  for (const std::string& protocol : protocols) {
+    names.append(1, static_cast<char>(protocol.size())).append(protocol);
   }
   // SSL_set_alpn_protos() returns 0 on success.
   if (SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(names.data()),
@@ -350,7 +352,8 @@ std::string_view engine::application_protocol() const noexcept {
 
 bool engine::covers_host(std::string_view host) const {
   const char* const name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
-  return name == nullptr || name == host || loaded_->entry_for(name) == loaded_->entry_for(host);
+  return name == nullptr || name == host ||
+         context_data_->entry_for(name) == context_data_->entry_for(host);
 }
 
 }  // namespace gyre::tls::detail

@@ -43,7 +43,7 @@ class engine : public net::layer {
   }
 
   status handshake() override;
-  duration handshake_timeout() const noexcept override { return loaded_->handshake_timeout; }
+  duration handshake_timeout() const noexcept override { return context_data_->handshake_timeout; }
   std::error_code timeout_error() const noexcept override { return errc::handshake_timeout; }
   std::size_t held_by_handshake() const noexcept override;
 
@@ -83,7 +83,7 @@ class engine : public net::layer {
   /// Returns the protocol that ALPN has chosen.
   std::string_view application_protocol() const noexcept override;
   const std::string& host() const noexcept { return host_; }
-  const loaded_context& loaded() const noexcept { return *loaded_; }
+  const loaded_context& loaded() const noexcept { return *context_data_; }
   /// Returns the SSL object; null in a server until the first bytes have come.
   SSL* native() const noexcept { return ssl_.get(); }
   const session& newest_session() const noexcept { return session_; }
@@ -105,7 +105,7 @@ class engine : public net::layer {
     return is_established_ && SSL_in_init(ssl_.get()) == 1;
   }
 
-  std::shared_ptr<const loaded_context> loaded_;
+  std::shared_ptr<const loaded_context> context_data_;
   std::string host_;
   // The first bytes that a server received: the headers of a record and of the message in it.
   std::array<std::byte, 9> first_bytes_{};

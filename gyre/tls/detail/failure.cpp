@@ -58,8 +58,8 @@ std::vector<std::string> alternative_names(X509* certificate, int kind,
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   std::vector<std::string> result;
   for (int i = 0; i < sk_GENERAL_NAME_num(all.get()); ++i) {
-    const GENERAL_NAME& each = *sk_GENERAL_NAME_value(all.get(), i);
-    if (each.type == kind) result.push_back(text_of(each));
+    const GENERAL_NAME& name = *sk_GENERAL_NAME_value(all.get(), i);
+    if (name.type == kind) result.push_back(text_of(name));
   }
   return result;
 }

@@ -51,8 +51,9 @@ key_pair load_key_pair(const certificate& source) {
   if (pair.leaf == nullptr) {
     throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
   }
-  while (x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, &give_password, &password)}) {
-    pair.issuers.push_back(std::move(next));
+  while (
+      x509_ptr certificate{PEM_read_bio_X509(reader.get(), nullptr, &give_password, &password)}) {
+    pair.issuers.push_back(std::move(certificate));
   }
   expect_end("gyre::tls: certificate chain");
   const std::string key_text = source.key.empty() ? chain : source.key.read();
@@ -69,8 +70,8 @@ void use_key_pair(SSL_CTX* context, const key_pair& pair) {
   if (SSL_CTX_use_certificate(context, pair.leaf.get()) != 1) {
     throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate");
   }
-  for (const x509_ptr& each : pair.issuers) {
-    if (SSL_CTX_add1_chain_cert(context, each.get()) != 1) {
+  for (const x509_ptr& issuer : pair.issuers) {
+    if (SSL_CTX_add1_chain_cert(context, issuer.get()) != 1) {
       throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
     }
   }
@@ -84,9 +85,9 @@ bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name
   const bio_ptr reader = reader_of(text);
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
   bool has_any = false;
-  while (const x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
-    if (X509_STORE_add_cert(store, next.get()) != 1 ||
-        (name_to_clients && SSL_CTX_add_client_CA(context, next.get()) != 1)) {
+  while (const x509_ptr certificate{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
+    if (X509_STORE_add_cert(store, certificate.get()) != 1 ||
+        (name_to_clients && SSL_CTX_add_client_CA(context, certificate.get()) != 1)) {
       throw_openssl_error(errc::bad_certificate, "gyre::tls: authorities");
     }
     has_any = true;
@@ -96,8 +97,8 @@ bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name
 }
 
 void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
-  for (const pem& each : authorities) {
-    if (!add_trusted_authorities(context, each, false)) {
+  for (const pem& authority : authorities) {
+    if (!add_trusted_authorities(context, authority, false)) {
       throw std::system_error(errc::bad_certificate, "gyre::tls: authorities");
     }
   }
@@ -106,13 +107,13 @@ void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
 void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists) {
   if (lists.empty()) return;
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  for (const pem& each : lists) {
-    const std::string text = each.read();
+  for (const pem& source : lists) {
+    const std::string text = source.read();
     const bio_ptr reader = reader_of(text);
     bool has_any = false;
     while (
-        const x509_crl_ptr next{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
-      if (X509_STORE_add_crl(store, next.get()) != 1) {
+        const x509_crl_ptr list{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
+      if (X509_STORE_add_crl(store, list.get()) != 1) {
         throw_openssl_error(errc::bad_certificate, "gyre::tls: revocation list");
       }
       has_any = true;

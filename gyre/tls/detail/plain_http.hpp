@@ -16,10 +16,9 @@ inline bool is_http_request(std::span<const std::byte> first_bytes) noexcept {
   constexpr std::array<std::string_view, 9> methods{
       "GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "TRACE ", "CONNECT "};
   return std::ranges::any_of(methods, [first_bytes](std::string_view method) {
-    const std::size_t compared = std::min(method.size(), first_bytes.size());
-    return compared >= 4 &&
-           std::ranges::equal(first_bytes.first(compared), method.substr(0, compared), {},
-                              [](std::byte each) { return static_cast<char>(each); });
+    const std::size_t size = std::min(method.size(), first_bytes.size());
+    return size >= 4 && std::ranges::equal(first_bytes.first(size), method.substr(0, size), {},
+                                           [](std::byte byte) { return static_cast<char>(byte); });
   });
 }
 

@@ -9,15 +9,15 @@ namespace gyre::tls::detail {
 
 void ticket_keys::drop_old(steady_time current_time) noexcept {
   std::erase_if(keys_,
-                [&](const ticket_key& each) { return current_time - each.born >= lifetime_; });
+                [&](const ticket_key& key) { return current_time - key.birth_time >= lifetime_; });
 }
 
 std::optional<ticket_key> ticket_keys::newest(steady_time current_time) {
   const std::scoped_lock lock(mutex_);
   drop_old(current_time);
-  if (!keys_.empty() && current_time - keys_.back().born < lifetime_ / 2) return keys_.back();
+  if (!keys_.empty() && current_time - keys_.back().birth_time < lifetime_ / 2) return keys_.back();
   ticket_key key{};
-  key.born = current_time;
+  key.birth_time = current_time;
   for (const std::span<unsigned char> part :
        {std::span<unsigned char>(key.name), std::span<unsigned char>(key.cipher),
         std::span<unsigned char>(key.mac)}) {
@@ -31,10 +31,10 @@ std::optional<ticket_keys::found_key> ticket_keys::find(std::span<const unsigned
                                                         steady_time current_time) {
   const std::scoped_lock lock(mutex_);
   drop_old(current_time);
-  for (const ticket_key& each : keys_) {
-    if (std::ranges::equal(each.name, name)) {
-      const bool is_newest = &each == &keys_.back() && current_time - each.born < lifetime_ / 2;
-      return found_key{each, is_newest};
+  for (const ticket_key& key : keys_) {
+    if (std::ranges::equal(key.name, name)) {
+      const bool is_newest = &key == &keys_.back() && current_time - key.birth_time < lifetime_ / 2;
+      return found_key{key, is_newest};
     }
   }
   return std::nullopt;

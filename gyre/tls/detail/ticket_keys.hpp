@@ -19,7 +19,7 @@ struct ticket_key {
   std::array<unsigned char, 16> name;
   std::array<unsigned char, 32> cipher;
   std::array<unsigned char, 32> mac;
-  steady_time born;
+  steady_time birth_time;
 };
 
 /// The keys of a server. The newest key encrypts new tickets for half of its lifetime; then a new

@@ -60,11 +60,11 @@ class event_ring {
   void append_to(std::vector<event>& events, std::uint64_t skip_count = 0) const {
     const std::uint64_t size = mask_ + 1;
     const std::uint64_t end = pushed();
-    const std::uint64_t oldest = end > size ? end - size : 0;
-    const std::uint64_t first = oldest < skip_count ? skip_count : oldest;
+    const std::uint64_t first_position = end > size ? end - size : 0;
+    const std::uint64_t first = first_position < skip_count ? skip_count : first_position;
     if (first >= end) return;
-    const std::size_t kept = events.size();
-    events.reserve(kept + static_cast<std::size_t>(end - first));
+    const std::size_t event_count = events.size();
+    events.reserve(event_count + static_cast<std::size_t>(end - first));
     for (std::uint64_t number = first; number < end; ++number) {
       const slot& source = slots_[number & mask_];
       std::array<std::uint64_t, event::words> words;
@@ -79,9 +79,9 @@ class event_ring {
     if (being_written < size) return;
     const std::uint64_t first_valid = being_written - size + 1;
     if (first_valid <= first) return;
-    const std::uint64_t overwritten = (first_valid < end ? first_valid : end) - first;
-    const auto begin = events.begin() + static_cast<std::ptrdiff_t>(kept);
-    events.erase(begin, begin + static_cast<std::ptrdiff_t>(overwritten));
+    const std::uint64_t overwritten_count = (first_valid < end ? first_valid : end) - first;
+    const auto begin = events.begin() + static_cast<std::ptrdiff_t>(event_count);
+    events.erase(begin, begin + static_cast<std::ptrdiff_t>(overwritten_count));
   }
 
  private:

@@ -95,12 +95,12 @@ std::optional<std::string_view> find_wrapped(std::string_view name) noexcept {
 // Returns where the parameters of a function begin, which is the first parenthesis outside of
 // brackets that belongs neither to an operator nor to the name of an enclosing function.
 std::size_t find_parameters(std::string_view name) noexcept {
-  constexpr std::string_view anonymous = "(anonymous namespace)";
+  constexpr std::string_view anonymous_text = "(anonymous namespace)";
   constexpr std::string_view call = "operator()";
   for (std::size_t position = 0; position < name.size();) {
     const std::string_view rest = name.substr(position);
-    if (rest.starts_with(anonymous)) {
-      position += anonymous.size();
+    if (rest.starts_with(anonymous_text)) {
+      position += anonymous_text.size();
     } else if (rest.starts_with(call)) {
       position += call.size();
     } else if (name[position] == '<') {
@@ -150,23 +150,23 @@ std::string shorten_function_name(std::string_view demangled_name) {
   std::string_view name = demangled_name;
   while (const auto callable = find_wrapped(name)) name = *callable;
   name = name.substr(0, name.find(" [clone"));
-  std::string_view shortened = name.substr(0, find_parameters(name));
+  std::string_view result = name.substr(0, find_parameters(name));
   // The result of a function template stands before its name.
   std::size_t begin = 0;
-  for (std::size_t position = 0; position < shortened.size();) {
-    const char letter = shortened[position];
+  for (std::size_t position = 0; position < result.size();) {
+    const char letter = result[position];
     if (letter == '<' || letter == '(' || letter == '{') {
       const char close = letter == '<' ? '>' : letter == '(' ? ')' : '}';
-      position = end_of_brackets(shortened, position + 1, letter, close);
+      position = end_of_brackets(result, position + 1, letter, close);
       continue;
     }
-    if (letter == ' ' && !shortened.substr(0, position).ends_with("operator")) begin = position + 1;
+    if (letter == ' ' && !result.substr(0, position).ends_with("operator")) begin = position + 1;
     ++position;
   }
-  shortened.remove_prefix(begin);
+  result.remove_prefix(begin);
   constexpr std::string_view call = "::operator()";
-  if (shortened.ends_with(call)) shortened.remove_suffix(call.size());
-  return std::string(shortened.empty() ? name : shortened);
+  if (result.ends_with(call)) result.remove_suffix(call.size());
+  return std::string(result.empty() ? name : result);
 }
 
 const code_place& function_names::find(std::uint64_t address) {

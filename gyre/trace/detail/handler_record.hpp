@@ -25,7 +25,7 @@ class handler_record {
         begin_ = sequence->begin_handler(label);
       }
       if (begin_ != 0) return;
-      begin_ = own_.emplace(find_recorder(), event_kind::handler, label).begun();
+      begin_ = own_scope_.emplace(find_recorder(), event_kind::handler, label).begun();
     }
   }
   handler_record& operator=(handler_record&&) = delete;
@@ -35,7 +35,7 @@ class handler_record {
 
  private:
   gyre::detail::tick_count begin_ = 0;
-  std::optional<activity_scope> own_;
+  std::optional<activity_scope> own_scope_;
 };
 
 /// Adds a request whose handler began at `handler_begun`, the result of handler_record::begun(),
@@ -44,11 +44,11 @@ class handler_record {
 inline void record_request(gyre::detail::tick_count handler_begun, std::uint64_t label,
                            std::uint64_t status) noexcept {
   if (handler_begun == 0) return;
-  recorder* const here = find_recorder();
-  if (here == nullptr) return;
-  const activity_info current = here->own_activity();
-  if (current.begin == handler_begun && current.kind == event_kind::handler) return;
-  end_event(here, handler_begun, event_kind::request, label, status);
+  recorder* const own_recorder = find_recorder();
+  if (own_recorder == nullptr) return;
+  const activity_info activity = own_recorder->own_activity();
+  if (activity.begin == handler_begun && activity.kind == event_kind::handler) return;
+  end_event(own_recorder, handler_begun, event_kind::request, label, status);
 }
 
 }  // namespace gyre::trace::detail

@@ -22,9 +22,9 @@ namespace {
 using std::chrono::nanoseconds;
 
 std::string quote(std::string_view text) {
-  std::string quoted;
-  gyre::detail::append_json_string(quoted, text);
-  return quoted;
+  std::string result;
+  gyre::detail::append_json_string(result, text);
+  return result;
 }
 
 /// Returns nanoseconds as microseconds with three decimals.
@@ -45,9 +45,9 @@ class json_writer {
  public:
   json_writer(const snapshot& records, function_names& names) : records_(records), names_(names) {
     for (const thread_snapshot& thread : records.threads) {
-      for (const timed_event& each : thread.events) {
-        if (each.kind == event_kind::sleep) sleeps_[each.object].push_back(&each);
-        if (each.kind == event_kind::span) ended_spans_.insert(each.value);
+      for (const timed_event& event : thread.events) {
+        if (event.kind == event_kind::sleep) sleeps_[event.object].push_back(&event);
+        if (event.kind == event_kind::span) ended_spans_.insert(event.value);
       }
     }
   }
@@ -57,7 +57,7 @@ class json_writer {
     add_metadata("process_name", 0, records_.name);
     for (const thread_snapshot& thread : records_.threads) {
       add_metadata("thread_name", thread.thread, thread.name);
-      for (const timed_event& each : thread.events) add(thread, each);
+      for (const timed_event& event : thread.events) add(thread, event);
       if (thread.activity) add(thread, *thread.activity, ",\"running\":true");
     }
     text_ +=
@@ -89,40 +89,40 @@ class json_writer {
              ",\"ts\":" + microseconds(time.time_since_epoch());
   }
 
-  void add(const thread_snapshot& thread, const timed_event& each,
+  void add(const thread_snapshot& thread, const timed_event& event,
            const char* extra_arguments = "") {
-    const event_kind_info& info = info_of(each.kind);
+    const event_kind_info& info = info_of(event.kind);
     const std::string name = info.object == object_kind::nothing
                                  ? std::string(info.name)
-                                 : describe_activity(each.kind, each.object, names_);
-    const bool is_on_thread = info.holds_thread || each.kind == event_kind::sleep ||
-                              each.kind == event_kind::pool_sleep || each.length.count() == 0;
-    if (each.kind == event_kind::span_begin) {
-      if (ended_spans_.contains(each.value)) return;
-      add_head('b', name, info.category, thread.thread, each.begin);
+                                 : describe_activity(event.kind, event.object, names_);
+    const bool is_on_thread = info.holds_thread || event.kind == event_kind::sleep ||
+                              event.kind == event_kind::pool_sleep || event.length.count() == 0;
+    if (event.kind == event_kind::span_begin) {
+      if (ended_spans_.contains(event.value)) return;
+      add_head('b', name, info.category, thread.thread, event.begin);
       text_ += ",\"id\":\"" + hexadecimal(++last_id_) + "\"";
-      add_arguments(info, each, ",\"running\":true");
+      add_arguments(info, event, ",\"running\":true");
     } else if (is_on_thread) {
-      add_head('X', name, info.category, thread.thread, each.begin);
-      text_ += ",\"dur\":" + microseconds(std::max(each.length, nanoseconds{1}));
-      add_arguments(info, each, extra_arguments);
+      add_head('X', name, info.category, thread.thread, event.begin);
+      text_ += ",\"dur\":" + microseconds(std::max(event.length, nanoseconds{1}));
+      add_arguments(info, event, extra_arguments);
     } else {
       // An identifier that no other event has, because these events overlap.
       const std::string id = ",\"id\":\"" + hexadecimal(++last_id_) + "\"";
-      add_head('b', name, info.category, thread.thread, each.begin);
+      add_head('b', name, info.category, thread.thread, event.begin);
       text_ += id;
-      add_arguments(info, each, extra_arguments);
-      add_head('e', name, info.category, thread.thread, each.end());
+      add_arguments(info, event, extra_arguments);
+      add_head('e', name, info.category, thread.thread, event.end());
       text_ += id + "}";
     }
-    if (each.kind == event_kind::wake) add_arrow(thread, each);
+    if (event.kind == event_kind::wake) add_arrow(thread, event);
   }
 
-  void add_arguments(const event_kind_info& info, const timed_event& each,
+  void add_arguments(const event_kind_info& info, const timed_event& event,
                      const char* extra_arguments) {
     text_ += ",\"args\":{\"kind\":" + quote(info.name);
     if (info.object == object_kind::function) {
-      const code_place& place = names_.find(each.object);
+      const code_place& place = names_.find(event.object);
       if (!place.image.empty()) {
         text_ += ",\"image\":" + quote(place.image) + ",\"offset\":\"" + hexadecimal(place.offset) +
                  "\"";
@@ -130,7 +130,7 @@ class json_writer {
     }
     if (!info.value_name.empty()) {
       text_.append(",").append(quote(info.value_name)).append(":");
-      text_ += std::to_string(each.value);
+      text_ += std::to_string(event.value);
     }
     text_.append(extra_arguments).append("}}");
   }
@@ -140,15 +140,15 @@ class json_writer {
     const auto match = sleeps_.find(wake.object);
     if (match == sleeps_.end()) return;
     const auto& sleeps = match->second;
-    const auto woken = std::ranges::lower_bound(
-        sleeps, wake.begin, {}, [](const timed_event* each) { return each->end(); });
-    if (woken == sleeps.end() || (*woken)->begin > wake.begin) return;
-    const ::pid_t woken_thread = thread_of(**woken);
+    const auto sleep = std::ranges::lower_bound(
+        sleeps, wake.begin, {}, [](const timed_event* event) { return event->end(); });
+    if (sleep == sleeps.end() || (*sleep)->begin > wake.begin) return;
+    const ::pid_t woken_thread = thread_of(**sleep);
     if (woken_thread == 0) return;
     const std::string id = ",\"id\":\"" + hexadecimal(++last_id_) + "\"}";
     add_head('s', "wake", "flow", thread.thread, wake.begin);
     text_ += id;
-    add_head('f', "wake", "flow", woken_thread, (*woken)->end() - nanoseconds{1});
+    add_head('f', "wake", "flow", woken_thread, (*sleep)->end() - nanoseconds{1});
     text_.append(",\"bp\":\"e\"").append(id);
   }
 

@@ -7,14 +7,14 @@
 namespace gyre::trace::detail {
 
 void recorder::push_notable(const event& entry) noexcept {
-  notable_.push(entry);
+  notable_events_.push(entry);
   if (exceeds_limit(entry)) slow_event_mailbox::instance().put(entry);
 }
 
 void recorder::adopt(::pid_t thread) noexcept {
   // relaxed: the mutex of the recorders orders the threads of a recorder.
-  recent_skipped_.store(recent_.pushed(), std::memory_order_relaxed);
-  notable_skipped_.store(notable_.pushed(), std::memory_order_relaxed);
+  recent_skipped_.store(recent_events_.pushed(), std::memory_order_relaxed);
+  notable_skipped_.store(notable_events_.pushed(), std::memory_order_relaxed);
   thread_.store(thread, std::memory_order_relaxed);
   set_activity({});
 }
@@ -32,8 +32,8 @@ std::optional<activity_info> recorder::activity() const noexcept {
 }
 
 void recorder::append_to(std::vector<event>& events) const {
-  recent_.append_to(events, recent_skipped_.load(std::memory_order_relaxed));
-  notable_.append_to(events, notable_skipped_.load(std::memory_order_relaxed));
+  recent_events_.append_to(events, recent_skipped_.load(std::memory_order_relaxed));
+  notable_events_.append_to(events, notable_skipped_.load(std::memory_order_relaxed));
 }
 
 }  // namespace gyre::trace::detail

@@ -60,9 +60,11 @@ struct activity_info {
 /// Thread-safety: one thread at a time writes; any thread may read meanwhile.
 class alignas(false_sharing_range) recorder {
  public:
-  recorder(std::span<event_ring::slot> recent, std::span<event_ring::slot> notable,
+  recorder(std::span<event_ring::slot> recent_slots, std::span<event_ring::slot> notable_slots,
            gyre::detail::tick_count notable_length) noexcept
-      : recent_(recent), notable_(notable), notable_length_(notable_length) {}
+      : recent_events_(recent_slots),
+        notable_events_(notable_slots),
+        notable_length_(notable_length) {}
 
   /// Adds an event. Called by the thread.
   void push(const event& entry) noexcept {
@@ -70,7 +72,7 @@ class alignas(false_sharing_range) recorder {
     if (entry.length >= notable_length_) [[unlikely]] {
       push_notable(entry);
     } else {
-      recent_.push(entry);
+      recent_events_.push(entry);
     }
     if constexpr (GYRE_USDT != 0) fire_probe(entry);
   }
@@ -109,8 +111,8 @@ class alignas(false_sharing_range) recorder {
   // Adds an event that is kept for long, and has it reported if it exceeds a limit.
   [[gnu::cold, gnu::noinline]] void push_notable(const event& entry) noexcept;
 
-  event_ring recent_;
-  event_ring notable_;
+  event_ring recent_events_;
+  event_ring notable_events_;
   const gyre::detail::tick_count notable_length_;
   gyre::detail::atomic<gyre::detail::tick_count> activity_begin_{0};
   gyre::detail::atomic<event_kind> activity_kind_{event_kind::none};

@@ -33,9 +33,10 @@ namespace {
 
 /// A recorder in the memory of its rings, as an element of the list of all recorders.
 struct recorder_block {
-  recorder_block(std::span<event_ring::slot> recent, std::span<event_ring::slot> notable,
+  recorder_block(std::span<event_ring::slot> recent_slots,
+                 std::span<event_ring::slot> notable_slots,
                  gyre::detail::tick_count notable_length) noexcept
-      : object(recent, notable, notable_length) {}
+      : object(recent_slots, notable_slots, notable_length) {}
 
   recorder object;
   recorder_block* next = nullptr;
@@ -75,12 +76,12 @@ struct recorder_lease {
 
 // The other threads do not exist in a child process, and its own thread has another id.
 void restart_in_child() {
-  for (recorder_block* each = recorders.first; each != nullptr; each = each->next) {
-    if (each == block_here) {
-      each->object.adopt(gyre::detail::thread_id());
+  for (recorder_block* block = recorders.first; block != nullptr; block = block->next) {
+    if (block == block_here) {
+      block->object.adopt(gyre::detail::thread_id());
     } else {
-      each->object.adopt(0);
-      each->is_free = true;
+      block->object.adopt(0);
+      block->is_free = true;
     }
   }
   recorders.mutex.unlock();
@@ -107,11 +108,11 @@ recorder_block* make_recorder() noexcept {
   // are written.
   auto* const slots = reinterpret_cast<event_ring::slot*>(  // NOLINT: see above
       static_cast<std::byte*>(memory) + header_size);
-  const std::size_t half = rings_size / sizeof(event_ring::slot) / 2;
+  const std::size_t half_size = rings_size / sizeof(event_ring::slot) / 2;
   const gyre::detail::tick_count notable_length =
       gyre::detail::measured_tick_rate().to_ticks(notable_time);
-  auto* const block = ::new (memory)
-      recorder_block(std::span(slots, half), std::span(slots + half, half), notable_length);
+  auto* const block = ::new (memory) recorder_block(
+      std::span(slots, half_size), std::span(slots + half_size, half_size), notable_length);
   block->next = recorders.first;
   recorders.first = block;
   ++recorders.size;
@@ -126,8 +127,9 @@ recorder_block* make_recorder() noexcept {
   const std::lock_guard lock(recorders.mutex);
   // The recorder that has been free for longest is usually the oldest one.
   recorder_block* block = nullptr;
-  for (recorder_block* each = recorders.first; each != nullptr; each = each->next) {
-    if (each->is_free) block = each;
+  for (recorder_block* candidate = recorders.first; candidate != nullptr;
+       candidate = candidate->next) {
+    if (candidate->is_free) block = candidate;
   }
   if (block == nullptr) block = make_recorder();
   if (block == nullptr) return nullptr;
@@ -185,19 +187,19 @@ std::vector<thread_record> copy_records() {
   std::vector<thread_record> records;
   {
     const std::lock_guard lock(recorders.mutex);
-    for (const recorder_block* each = recorders.first; each != nullptr; each = each->next) {
+    for (const recorder_block* block = recorders.first; block != nullptr; block = block->next) {
       thread_record& record = records.emplace_back();
-      record.thread = each->object.thread();
-      record.has_ended = each->is_free;
-      if (each->is_free) record.name = each->last_name.data();
-      record.activity = each->object.activity();
-      each->object.append_to(record.events);
+      record.thread = block->object.thread();
+      record.has_ended = block->is_free;
+      if (block->is_free) record.name = block->last_name.data();
+      record.activity = block->object.activity();
+      block->object.append_to(record.events);
     }
   }
-  std::erase_if(records, [](const thread_record& each) { return each.thread == 0; });
-  for (thread_record& each : records) {
-    if (!each.has_ended) each.name = name_of(each.thread);
-    std::ranges::sort(each.events, [](const event& left, const event& right) {
+  std::erase_if(records, [](const thread_record& record) { return record.thread == 0; });
+  for (thread_record& record : records) {
+    if (!record.has_ended) record.name = name_of(record.thread);
+    std::ranges::sort(record.events, [](const event& left, const event& right) {
       return left.begin != right.begin ? left.begin < right.begin : left.length > right.length;
     });
   }
@@ -206,8 +208,8 @@ std::vector<thread_record> copy_records() {
 
 std::optional<activity_info> activity_of(::pid_t thread) noexcept {
   const std::lock_guard lock(recorders.mutex);
-  for (const recorder_block* each = recorders.first; each != nullptr; each = each->next) {
-    if (each->object.thread() == thread && !each->is_free) return each->object.activity();
+  for (const recorder_block* block = recorders.first; block != nullptr; block = block->next) {
+    if (block->object.thread() == thread && !block->is_free) return block->object.activity();
   }
   return std::nullopt;
 }

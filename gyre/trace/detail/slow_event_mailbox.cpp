@@ -31,7 +31,7 @@ bool slow_event_mailbox::acquire() noexcept {
   if (std::exchange(is_acquired_, true)) return false;
   is_stopped_ = false;
   content_.reset();
-  skipped_.store(0, std::memory_order_relaxed);
+  skipped_events_.store(0, std::memory_order_relaxed);
   is_open_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -41,23 +41,23 @@ void slow_event_mailbox::release() noexcept {
   is_acquired_ = false;
 }
 
-void slow_event_mailbox::put(const event& slow) noexcept {
+void slow_event_mailbox::put(const event& slow_event) noexcept {
   // relaxed: the mutex orders the event; a thread that sees an old value skips one more event.
   if (!is_open_.load(std::memory_order_relaxed) ||
       !is_open_.exchange(false, std::memory_order_relaxed)) {
-    skipped_.fetch_add(1, std::memory_order_relaxed);
+    skipped_events_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   {
     const std::lock_guard lock(mutex_);
-    content_ = slow;
+    content_ = slow_event;
   }
-  changed_.notify_one();
+  change_condition_.notify_one();
 }
 
 std::optional<event> slow_event_mailbox::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return content_.has_value() || is_stopped_; });
+  change_condition_.wait(lock, [this] { return content_.has_value() || is_stopped_; });
   if (is_stopped_) return std::nullopt;
   return std::exchange(content_, std::nullopt);
 }
@@ -65,7 +65,7 @@ std::optional<event> slow_event_mailbox::wait() {
 void slow_event_mailbox::reopen_after(duration length) {
   std::unique_lock lock(mutex_);
   const steady_time end = gyre::detail::later(gyre::detail::monotonic_now(), length);
-  changed_.wait_until(lock, end, [this] { return is_stopped_; });
+  change_condition_.wait_until(lock, end, [this] { return is_stopped_; });
   is_open_.store(!is_stopped_, std::memory_order_relaxed);
 }
 
@@ -75,11 +75,11 @@ void slow_event_mailbox::stop() noexcept {
     is_stopped_ = true;
     is_open_.store(false, std::memory_order_relaxed);
   }
-  changed_.notify_one();
+  change_condition_.notify_one();
 }
 
 std::uint64_t slow_event_mailbox::skipped() const noexcept {
-  return skipped_.load(std::memory_order_relaxed);
+  return skipped_events_.load(std::memory_order_relaxed);
 }
 
 }  // namespace gyre::trace::detail

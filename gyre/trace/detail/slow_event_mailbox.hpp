@@ -35,7 +35,7 @@ class slow_event_mailbox {
   void release() noexcept;
 
   /// Stores the event if one is awaited, or else counts it as skipped: a relaxed addition.
-  void put(const event& slow) noexcept;
+  void put(const event& slow_event) noexcept;
   /// Waits for an event; nothing after stop().
   std::optional<event> wait();
   /// Waits for `length`, or until stop().
@@ -51,9 +51,9 @@ class slow_event_mailbox {
 
   // Whether an event is awaited. A thread looks here before it locks the mutex.
   std::atomic<bool> is_open_{false};
-  std::atomic<std::uint64_t> skipped_{0};
+  std::atomic<std::uint64_t> skipped_events_{0};
   std::mutex mutex_;  // guards the members below
-  std::condition_variable changed_;
+  std::condition_variable change_condition_;
   std::optional<event> content_;
   bool is_acquired_ = false;
   bool is_stopped_ = true;

@@ -29,7 +29,7 @@ snapshot snapshot::take(duration last) {
                   .time = gyre::detail::monotonic_now(),
                   .threads = {}};
   const bool has_limit = last < result.time.time_since_epoch();
-  const steady_time oldest = has_limit ? result.time - last : steady_time{};
+  const steady_time first_time = has_limit ? result.time - last : steady_time{};
   for (const thread_record& record : records) {
     thread_snapshot& thread = result.threads.emplace_back();
     thread.thread = record.thread;
@@ -43,17 +43,18 @@ snapshot snapshot::take(duration last) {
                                     .object = record.activity->object,
                                     .value = 0};
     }
-    for (const event& each : record.events) {
-      const timed_event timed{.begin = rate.to_time(each.begin),
-                              .length = rate.to_duration(each.length),
-                              .kind = each.kind,
-                              .object = each.object,
-                              .value = each.value};
-      if (timed.end() >= oldest) thread.events.push_back(timed);
+    for (const event& event : record.events) {
+      const timed_event copy{.begin = rate.to_time(event.begin),
+                             .length = rate.to_duration(event.length),
+                             .kind = event.kind,
+                             .object = event.object,
+                             .value = event.value};
+      if (copy.end() >= first_time) thread.events.push_back(copy);
     }
   }
-  std::erase_if(result.threads,
-                [](const thread_snapshot& each) { return each.has_ended && each.events.empty(); });
+  std::erase_if(result.threads, [](const thread_snapshot& thread) {
+    return thread.has_ended && thread.events.empty();
+  });
   std::ranges::sort(result.threads, {}, &thread_snapshot::thread);
   return result;
 }

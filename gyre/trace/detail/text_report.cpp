@@ -25,15 +25,15 @@ constexpr std::size_t max_lines = 20;  // in a section of the report
 struct finding {
   std::string text;
   std::size_t count = 0;
-  nanoseconds longest{0};
+  nanoseconds max_length{0};
   nanoseconds total{0};
-  steady_time latest{};
+  steady_time last_time{};
 
-  void add(const timed_event& each) {
+  void add(const timed_event& event) {
     ++count;
-    longest = std::max(longest, each.length);
-    total += each.length;
-    latest = std::max(latest, each.end());
+    max_length = std::max(max_length, event.length);
+    total += event.length;
+    last_time = std::max(last_time, event.end());
   }
 };
 
@@ -52,12 +52,14 @@ std::string describe_function(std::uint64_t address, function_names& names) {
 }
 
 // Whether most of `outer` is one of the events that begin within it, which then says more.
-bool is_explained(const timed_event& outer, std::span<const timed_event> later_events) noexcept {
-  for (const timed_event& each : later_events) {
-    if (each.begin > outer.end()) return false;
-    const bool is_inside =
-        info_of(each.kind).holds_thread && each.end() <= outer.end() && each.length < outer.length;
-    if (is_inside && each.length >= outer.length / 5 * 4) return true;
+bool is_explained(const timed_event& outer_event,
+                  std::span<const timed_event> later_events) noexcept {
+  for (const timed_event& later_event : later_events) {
+    if (later_event.begin > outer_event.end()) return false;
+    const bool is_inside = info_of(later_event.kind).holds_thread &&
+                           later_event.end() <= outer_event.end() &&
+                           later_event.length < outer_event.length;
+    if (is_inside && later_event.length >= outer_event.length / 5 * 4) return true;
   }
   return false;
 }
@@ -65,26 +67,27 @@ bool is_explained(const timed_event& outer, std::span<const timed_event> later_e
 void append_findings(std::string& text, std::vector<finding> findings, steady_time now,
                      const char* title) {
   if (findings.empty()) return;
-  std::ranges::sort(findings, std::ranges::greater(), &finding::longest);
+  std::ranges::sort(findings, std::ranges::greater(), &finding::max_length);
   text.append(title).append("\n");
-  const std::size_t shown = std::min(findings.size(), max_lines);
-  for (const finding& each : std::span(findings).first(shown)) {
-    text.append("  ").append(each.text).append(" (");
-    if (each.count > 1) {
-      text.append(std::to_string(each.count)).append(" times, ");
-      text.append(describe_duration(each.total)).append(" in total, the latest ");
+  const std::size_t line_count = std::min(findings.size(), max_lines);
+  for (const finding& finding : std::span(findings).first(line_count)) {
+    text.append("  ").append(finding.text).append(" (");
+    if (finding.count > 1) {
+      text.append(std::to_string(finding.count)).append(" times, ");
+      text.append(describe_duration(finding.total)).append(" in total, the latest ");
     }
-    text.append(describe_duration(std::max(now - each.latest, nanoseconds{0}))).append(" ago)\n");
+    text.append(describe_duration(std::max(now - finding.last_time, nanoseconds{0})))
+        .append(" ago)\n");
   }
-  if (shown < findings.size()) {
-    text.append("  and ").append(std::to_string(findings.size() - shown)).append(" more\n");
+  if (line_count < findings.size()) {
+    text.append("  and ").append(std::to_string(findings.size() - line_count)).append(" more\n");
   }
 }
 
 class report {
  public:
-  report(const snapshot& records, duration slow, function_names& names) noexcept
-      : records_(records), slow_(slow), names_(names) {}
+  report(const snapshot& records, duration min_length, function_names& names) noexcept
+      : records_(records), min_length_(min_length), names_(names) {}
 
   std::string write() {
     std::size_t events = 0;
@@ -100,10 +103,10 @@ class report {
     append_pauses(text);
     append_held_now(text);
     append_running_spans(text);
-    append_findings(text, take(held_, " was held "), records_.time, "Held threads:");
+    append_findings(text, take(held_groups_, " was held "), records_.time, "Held threads:");
     append_findings(text, take(waits_, ": "), records_.time, "Waits:");
     if (text.size() == head_size) {
-      text += "Nothing took " + describe_duration(slow_) + " or longer.\n";
+      text += "Nothing took " + describe_duration(min_length_) + " or longer.\n";
     }
     return text;
   }
@@ -115,25 +118,25 @@ class report {
   void look_at(const thread_snapshot& thread) {
     const std::span<const timed_event> events(thread.events);
     for (std::size_t index = 0; index < events.size(); ++index) {
-      const timed_event& each = events[index];
-      const bool is_idle = each.kind == event_kind::sleep || each.kind == event_kind::pool_sleep;
-      if (each.length < slow_ || is_idle) continue;
-      if (each.kind == event_kind::pause) {
-        pauses_.push_back(each);
-      } else if (!info_of(each.kind).holds_thread) {
-        waits_[{0, each.kind, each.object}].add(each);
-      } else if (!is_explained(each, events.subspan(index + 1))) {
-        finding& group = held_[{thread.thread, each.kind, each.object}];
+      const timed_event& event = events[index];
+      const bool is_idle = event.kind == event_kind::sleep || event.kind == event_kind::pool_sleep;
+      if (event.length < min_length_ || is_idle) continue;
+      if (event.kind == event_kind::pause) {
+        pauses_.push_back(event);
+      } else if (!info_of(event.kind).holds_thread) {
+        waits_[{0, event.kind, event.object}].add(event);
+      } else if (!is_explained(event, events.subspan(index + 1))) {
+        finding& group = held_groups_[{thread.thread, event.kind, event.object}];
         if (group.count == 0) group.text = describe_thread(thread);
-        group.add(each);
+        group.add(event);
       }
     }
   }
 
   void append_pauses(std::string& text) const {
-    for (const timed_event& each : pauses_) {
-      text += "The process did not run for " + describe_duration(each.length) + ", " +
-              describe_duration(std::max(records_.time - each.end(), nanoseconds{0})) +
+    for (const timed_event& pause : pauses_) {
+      text += "The process did not run for " + describe_duration(pause.length) + ", " +
+              describe_duration(std::max(records_.time - pause.end(), nanoseconds{0})) +
               " ago: it was stopped by a signal or a debugger, or got no processor.\n";
     }
   }
@@ -141,7 +144,7 @@ class report {
   void append_held_now(std::string& text) {
     bool has_title = false;
     for (const thread_snapshot& thread : records_.threads) {
-      if (!thread.activity || thread.activity->length < slow_) continue;
+      if (!thread.activity || thread.activity->length < min_length_) continue;
       if (!has_title) text += "Held now:\n";
       has_title = true;
       text += "  " + describe_thread(thread) + " has been held for " +
@@ -151,22 +154,22 @@ class report {
   }
 
   void append_running_spans(std::string& text) {
-    std::unordered_set<std::uint64_t> ended;
+    std::unordered_set<std::uint64_t> ended_tasks;
     for (const thread_snapshot& thread : records_.threads) {
-      for (const timed_event& each : thread.events) {
-        if (each.kind == event_kind::span) ended.insert(each.value);
+      for (const timed_event& event : thread.events) {
+        if (event.kind == event_kind::span) ended_tasks.insert(event.value);
       }
     }
-    groups running;
+    groups running_groups;
     for (const thread_snapshot& thread : records_.threads) {
-      for (timed_event each : thread.events) {
-        if (each.kind != event_kind::span_begin || ended.contains(each.value)) continue;
-        each.length = records_.time - each.begin;
-        if (each.length >= slow_) running[{0, each.kind, each.object}].add(each);
+      for (timed_event event : thread.events) {
+        if (event.kind != event_kind::span_begin || ended_tasks.contains(event.value)) continue;
+        event.length = records_.time - event.begin;
+        if (event.length >= min_length_) running_groups[{0, event.kind, event.object}].add(event);
       }
     }
-    std::vector<finding> findings = take(running, ": begun ");
-    for (finding& each : findings) each.text += " before";
+    std::vector<finding> findings = take(running_groups, ": begun ");
+    for (finding& finding : findings) finding.text += " before";
     append_findings(text, std::move(findings), records_.time, "Running spans:");
   }
 
@@ -177,24 +180,24 @@ class report {
   // Completes the texts of the findings.
   std::vector<finding> take(groups& groups_by_activity, const char* verb) {
     std::vector<finding> findings;
-    for (auto& [key, each] : groups_by_activity) {
+    for (auto& [key, group] : groups_by_activity) {
       const auto& [thread, kind, object] = key;
       const std::string activity = print_activity(kind, object);
       if (thread != 0) {
-        each.text += verb + describe_duration(each.longest) + " by " + activity;
+        group.text += verb + describe_duration(group.max_length) + " by " + activity;
       } else {
-        each.text = activity + verb + describe_duration(each.longest);
+        group.text = activity + verb + describe_duration(group.max_length);
       }
-      findings.push_back(each);
+      findings.push_back(group);
     }
     return findings;
   }
 
   const snapshot& records_;
-  const duration slow_;
+  const duration min_length_;
   function_names& names_;
   std::vector<timed_event> pauses_;
-  groups held_;
+  groups held_groups_;
   groups waits_;
 };
 
@@ -207,14 +210,14 @@ std::string describe_duration(nanoseconds length) {
   };
   constexpr std::array<unit, 4> units = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
   const auto value = static_cast<double>(length.count());
-  const auto* const fitting =
-      std::ranges::find_if(units, [&](const unit& each) { return value >= each.nanoseconds; });
-  const unit& chosen = fitting == units.end() ? units.back() : *fitting;
-  const double scaled = value / chosen.nanoseconds;
+  const auto* const match = std::ranges::find_if(
+      units, [&](const unit& candidate) { return value >= candidate.nanoseconds; });
+  const unit& best_unit = match == units.end() ? units.back() : *match;
+  const double scaled_value = value / best_unit.nanoseconds;
   std::array<char, 48> text{};
-  const int decimals = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
-  std::snprintf(text.data(), text.size(), "%.*f %s", chosen.nanoseconds > 1 ? decimals : 0, scaled,
-                chosen.name);
+  const int decimals = scaled_value < 10 ? 2 : scaled_value < 100 ? 1 : 0;
+  std::snprintf(text.data(), text.size(), "%.*f %s", best_unit.nanoseconds > 1 ? decimals : 0,
+                scaled_value, best_unit.name);
   return text.data();
 }
 
@@ -237,8 +240,8 @@ std::string describe_activity(event_kind kind, std::uint64_t object, function_na
   return text;
 }
 
-std::string report_as_text(const snapshot& records, duration slow, function_names& names) {
-  return report(records, slow, names).write();
+std::string report_as_text(const snapshot& records, duration min_length, function_names& names) {
+  return report(records, min_length, names).write();
 }
 
 }  // namespace gyre::trace::detail

@@ -20,6 +20,6 @@ std::string describe_duration(std::chrono::nanoseconds length);
 std::string describe_activity(event_kind kind, std::uint64_t object, function_names& names);
 
 /// Returns the report of dump_text(), without events shorter than `slow`.
-std::string report_as_text(const snapshot& records, duration slow, function_names& names);
+std::string report_as_text(const snapshot& records, duration min_length, function_names& names);
 
 }  // namespace gyre::trace::detail

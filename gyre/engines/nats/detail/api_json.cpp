@@ -61,8 +61,8 @@ constexpr name_table<replay_policy, 2> replay_names = {{
 
 template <class Enum, std::size_t Count>
 const char* name_in(const name_table<Enum, Count>& names, Enum value) {
-  for (const auto& [each, name] : names) {
-    if (each == value) return name;
+  for (const auto& [known_value, name] : names) {
+    if (known_value == value) return name;
   }
   throw std::invalid_argument("gyre::nats: a policy has a value outside of its enumeration");
 }
@@ -127,7 +127,7 @@ json json_of(const consumer_config& config) {
   }
   write_set(object, "headers_only", config.headers_only);
   write_set(object, "ack_wait", config.ack_wait);
-  for (const duration each : config.backoff) object["backoff"].push_back(each.count());
+  for (const duration delay : config.backoff) object["backoff"].push_back(delay.count());
   write_set(object, "max_deliver", config.max_deliveries);
   write_set(object, "max_ack_pending", config.max_ack_pending);
   write_set(object, "max_waiting", config.max_waiting);
@@ -159,19 +159,19 @@ class reply_object {
   }
   /// The object that is a member; an empty one if it is missing.
   reply_object object(const char* key) const {
-    static const json empty = json::object();
+    static const json no_object = json::object();
     const json* const member = find(key);
     if (member != nullptr && !member->is_object()) refuse(key);
-    return {member != nullptr ? *member : empty, operation_};
+    return {member != nullptr ? *member : no_object, operation_};
   }
   std::vector<reply_object> objects(const char* key) const {
     std::vector<reply_object> result;
     const json* const members = find(key);
     if (members == nullptr) return result;
     if (!members->is_array()) refuse(key);
-    for (const json& each : *members) {
-      if (!each.is_object()) refuse(key);
-      result.emplace_back(each, operation_);
+    for (const json& member : *members) {
+      if (!member.is_object()) refuse(key);
+      result.emplace_back(member, operation_);
     }
     return result;
   }
@@ -225,9 +225,9 @@ class reply_object {
     const json* const members = find(key);
     if (members == nullptr) return;
     if (!members->is_array()) refuse(key);
-    for (const json& each : *members) {
-      if (!each.is_string()) refuse(key);
-      result.push_back(each.get<std::string>());
+    for (const json& member : *members) {
+      if (!member.is_string()) refuse(key);
+      result.push_back(member.get<std::string>());
     }
   }
   void read(const char* key, std::map<std::string, std::string>& result) const {
@@ -244,8 +244,8 @@ class reply_object {
   void read(const char* key, const name_table<Enum, Count>& names, Enum& result) const {
     std::string text;
     read(key, text);
-    for (const auto& [each, name] : names) {
-      if (text == name) result = each;
+    for (const auto& [value, name] : names) {
+      if (text == name) result = value;
     }
   }
 
@@ -327,8 +327,8 @@ stream_config read_config(const reply_object& object) {
   object.read("no_ack", config.no_acknowledgement);
   object.read("metadata", config.metadata);
   if (object.find("mirror") != nullptr) config.mirror = read_source(object.object("mirror"));
-  for (const reply_object& each : object.objects("sources")) {
-    config.sources.push_back(read_source(each));
+  for (const reply_object& source : object.objects("sources")) {
+    config.sources.push_back(read_source(source));
   }
   if (object.find("placement") != nullptr) {
     const reply_object placement = object.object("placement");
@@ -368,9 +368,9 @@ consumer_config read_consumer_config(const reply_object& object) {
   object.read("ack_wait", config.ack_wait);
   if (const json* const times = object.find("backoff")) {
     if (!times->is_array()) object.refuse("backoff");
-    for (const json& each : *times) {
-      if (!each.is_number_integer()) object.refuse("backoff");
-      config.backoff.emplace_back(std::chrono::nanoseconds{each.get<std::int64_t>()});
+    for (const json& time : *times) {
+      if (!time.is_number_integer()) object.refuse("backoff");
+      config.backoff.emplace_back(std::chrono::nanoseconds{time.get<std::int64_t>()});
     }
   }
   object.read("max_deliver", config.max_deliveries);
@@ -389,13 +389,13 @@ cluster_info read_cluster(const reply_object& object) {
   cluster_info cluster;
   object.read("name", cluster.name);
   object.read("leader", cluster.leader);
-  for (const reply_object& each : object.objects("replicas")) {
+  for (const reply_object& replica_object : object.objects("replicas")) {
     replica_info& replica = cluster.replicas.emplace_back();
-    each.read("name", replica.name);
-    each.read("current", replica.is_current);
-    each.read("offline", replica.is_offline);
-    each.read("active", replica.last_seen);
-    each.read("lag", replica.lag);
+    replica_object.read("name", replica.name);
+    replica_object.read("current", replica.is_current);
+    replica_object.read("offline", replica.is_offline);
+    replica_object.read("active", replica.last_seen);
+    replica_object.read("lag", replica.lag);
   }
   return cluster;
 }
@@ -454,7 +454,7 @@ std::string write_stream(const stream_config& config) {
   write_set(object, "no_ack", config.no_acknowledgement);
   write_set(object, "metadata", config.metadata);
   if (config.mirror) object["mirror"] = json_of(*config.mirror);
-  for (const stream_source& each : config.sources) object["sources"].push_back(json_of(each));
+  for (const stream_source& source : config.sources) object["sources"].push_back(json_of(source));
   if (config.placement) {
     json& placement = object["placement"] = json::object();
     write_set(placement, "cluster", config.placement->cluster);

@@ -43,9 +43,9 @@ std::string random_token() {
   std::array<std::byte, 2 * length> random{};
   gyre::detail::require_random(random, server_link::client_name);
   std::string token;
-  for (std::size_t each = 0; each < length; ++each) {
-    const unsigned number = std::to_integer<unsigned>(random[2 * each]) << 8U |
-                            std::to_integer<unsigned>(random[2 * each + 1]);
+  for (std::size_t i = 0; i < length; ++i) {
+    const unsigned number = std::to_integer<unsigned>(random[2 * i]) << 8U |
+                            std::to_integer<unsigned>(random[2 * i + 1]);
     token += letters[number % letters.size()];
   }
   return token;
@@ -107,21 +107,21 @@ message client_core::pending_request::take() {
 void client_core::pending_request::complete(message reply) noexcept {
   reply_ = std::move(reply);
   core_.requests_.erase(key_);
-  done_.set();
+  end_event_.set();
 }
 
 void client_core::pending_request::fail(const std::exception_ptr& error) noexcept {
   error_ = error;
   core_.requests_.erase(key_);
-  done_.set();
+  end_event_.set();
 }
 
 // --- Messages to be published ---
 
 std::size_t client_core::outgoing_message::headers_size() const noexcept {
   if (headers.lines().empty()) return 0;
-  const std::size_t missing = headers.lines().ends_with(crlf) ? 0 : crlf.size();
-  return header_version.size() + headers.lines().size() + missing + crlf.size();
+  const std::size_t missing_size = headers.lines().ends_with(crlf) ? 0 : crlf.size();
+  return header_version.size() + headers.lines().size() + missing_size + crlf.size();
 }
 
 std::size_t client_core::outgoing_message::size() const noexcept {
@@ -148,23 +148,23 @@ client_metrics client_core::metrics() const noexcept {
           .kept_bytes = kept_bytes(),
           .servers = known_servers(),
           .connected = logins(),
-          .published = published_,
+          .published = published_messages_,
           .published_bytes = published_bytes_,
-          .received = received_,
+          .received = received_messages_,
           .received_bytes = received_bytes_,
-          .dropped = dropped_,
+          .dropped = dropped_messages_,
           .late_replies = late_replies_,
           .server_errors = server_errors_};
 }
 
 task<> client_core::connect(shared core) {
-  task<> ready = of(core).log_in();
-  co_await std::move(ready);
+  task<> login_task = of(core).log_in();
+  co_await std::move(login_task);
 }
 
 task<> client_core::flush(shared core) {
-  task<> pinged = of(core).ping();
-  co_await std::move(pinged);
+  task<> ping_task = of(core).ping();
+  co_await std::move(ping_task);
 }
 
 std::exception_ptr client_core::error_with(std::error_code code,
@@ -214,7 +214,7 @@ void client_core::append_message(const outgoing_message& publication) {
     }
     writer.add(publication.payload).add(crlf);
   }
-  ++published_;
+  ++published_messages_;
   published_bytes_ += headers_size + publication.payload.size();
   const bool is_request = !publication.reply_end.empty();
   if (is_request) {
@@ -287,21 +287,21 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
     }
     self.check_message(publication);
   }
-  pending_request pending(self, subject);
+  pending_request entry(self, subject);
   if (!std::exchange(self.has_inbox_subscription_, true) && self.is_ready()) {
     self.append_inbox_subscription();
   }
   const char* const key_end =
-      std::to_chars(key.data(), key.data() + key.size(), pending.key(), key_base).ptr;
+      std::to_chars(key.data(), key.data() + key.size(), entry.key(), key_base).ptr;
   publication.reply_end = {key.data(), key_end};
-  pending.is_handed_over = self.is_ready();
+  entry.is_handed_over = self.is_ready();
   self.append_message(publication);
   turn.release();
 
-  auto replied = as_expected(with_timeout(pending.wait(), deadline - self.loop().now()));
-  const auto outcome = co_await std::move(replied);
+  auto result = as_expected(with_timeout(entry.wait(), deadline - self.loop().now()));
+  const auto outcome = co_await std::move(result);
   if (!outcome) self.throw_request_timeout(subject);
-  co_return pending.take();
+  co_return entry.take();
 }
 
 void client_core::throw_request_timeout(std::string_view subject) const {
@@ -324,22 +324,22 @@ void client_core::take_reply(const operation& delivery) {
   if (delivery.subject.starts_with(inbox_)) {
     const std::string_view token = delivery.subject.substr(inbox_.size());
     const char* const end = token.data() + token.size();
-    const auto parsed = std::from_chars(token.data(), end, key, key_base);
-    if (parsed.ec != std::errc() || parsed.ptr != end) key = 0;
+    const auto result = std::from_chars(token.data(), end, key, key_base);
+    if (result.ec != std::errc() || result.ptr != end) key = 0;
   }
-  pending_request* const pending = requests_.find(key);
-  if (pending == nullptr) {
+  pending_request* const entry = requests_.find(key);
+  if (entry == nullptr) {
     ++late_replies_;
     return;
   }
   try {
     message reply(message_block::make(delivery));
     if (reply.status() == no_responders_status && delivery.payload.empty()) {
-      return pending->fail(error_with(make_error_code(errc::no_responders), pending->subject()));
+      return entry->fail(error_with(make_error_code(errc::no_responders), entry->subject()));
     }
-    pending->complete(std::move(reply));
+    entry->complete(std::move(reply));
   } catch (const std::bad_alloc&) {
-    pending->fail(std::current_exception());
+    entry->fail(std::current_exception());
   }
 }
 
@@ -433,20 +433,20 @@ task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription
       target->begin_drain();
       scope.target = target.get();
     }
-    auto flushed = as_expected(self.ping());
-    static_cast<void>(co_await std::move(flushed));  // after a loss nothing comes, either
+    auto ping_attempt = as_expected(self.ping());
+    static_cast<void>(co_await std::move(ping_attempt));  // after a loss nothing comes, either
   }
   if (!target->has_ended()) self.end_subscription(*target, false);
 }
 
 void client_core::on_message(const operation& delivery) {
-  ++received_;
+  ++received_messages_;
   received_bytes_ += delivery.headers.size() + delivery.payload.size();
   if (delivery.sid == inbox_sid) return take_reply(delivery);
   subscription_state* const target = subscriptions_.find(delivery.sid);
   if (target == nullptr) return;  // it was unsubscribed meanwhile
   const auto result = target->push(delivery);
-  if (result != subscription_state::push_result::queued) ++dropped_;
+  if (result != subscription_state::push_result::queued) ++dropped_messages_;
   if (result == subscription_state::push_result::overflow) {
     end_subscription(*target, true,
                      error_with(make_error_code(errc::slow_consumer), target->subject()));
@@ -461,14 +461,15 @@ void client_core::on_message(const operation& delivery) {
 // --- Events of the connection ---
 
 void client_core::on_ready() {
-  std::vector<subscription_state*> drained;
-  subscriptions_.for_each([&](subscription_state& each) {
-    if (each.is_draining()) return drained.push_back(&each);
-    append_subscribe(each);
+  std::vector<subscription_state*> subscriptions;
+  subscriptions_.for_each([&](subscription_state& subscription) {
+    if (subscription.is_draining()) return subscriptions.push_back(&subscription);
+    append_subscribe(subscription);
   });
-  for (subscription_state* const each : drained) end_subscription(*each, false);
+  for (subscription_state* const subscription : subscriptions)
+    end_subscription(*subscription, false);
   if (has_inbox_subscription_) append_inbox_subscription();
-  requests_.for_each([](pending_request& each) { each.is_handed_over = true; });
+  requests_.for_each([](pending_request& request) { request.is_handed_over = true; });
 }
 
 void client_core::on_server_error(std::string_view text) {
@@ -483,35 +484,36 @@ void client_core::on_server_error(std::string_view text) {
 void client_core::deny(std::string_view text, const std::exception_ptr& error) {
   const std::string_view subject = quoted(text);
   if (text.find("ubscription to") == std::string_view::npos) {
-    return requests_.for_each([&](pending_request& each) {
-      if (each.subject() == subject) each.fail(error);
+    return requests_.for_each([&](pending_request& request) {
+      if (request.subject() == subject) request.fail(error);
     });
   }
   if (subject.size() == inbox_.size() + 1 && subject.starts_with(inbox_)) {
     has_inbox_subscription_ = false;
-    return requests_.for_each([&](pending_request& each) { each.fail(error); });
+    return requests_.for_each([&](pending_request& request) { request.fail(error); });
   }
   const std::size_t group_begin = text.find("using queue");
   const std::string_view group =
       group_begin == std::string_view::npos ? "" : quoted(text.substr(group_begin));
-  subscriptions_.for_each([&](subscription_state& each) {
-    if (each.subject() != subject || each.queue_group() != group) return;
-    end_subscription(each, false, error);
+  subscriptions_.for_each([&](subscription_state& subscription) {
+    if (subscription.subject() != subject || subscription.queue_group() != group) return;
+    end_subscription(subscription, false, error);
   });
 }
 
 void client_core::on_lost(const std::exception_ptr& error) noexcept {
-  requests_.for_each([&](pending_request& each) {
-    if (each.is_handed_over) each.fail(error);
+  requests_.for_each([&](pending_request& request) {
+    if (request.is_handed_over) request.fail(error);
   });
-  subscriptions_.for_each([](subscription_state& each) { each.note_gap(); });
+  subscriptions_.for_each([](subscription_state& subscription) { subscription.note_gap(); });
 }
 
 void client_core::on_refused(const std::exception_ptr& error) noexcept { end_all(error); }
 
 void client_core::end_all(const std::exception_ptr& error) noexcept {
-  requests_.for_each([&](pending_request& each) { each.fail(error); });
-  subscriptions_.for_each([&](subscription_state& each) { end_subscription(each, false, error); });
+  requests_.for_each([&](pending_request& request) { request.fail(error); });
+  subscriptions_.for_each(
+      [&](subscription_state& subscription) { end_subscription(subscription, false, error); });
 }
 
 // --- The end ---
@@ -520,18 +522,19 @@ void client_core::close() noexcept {
   if (is_closed()) return;
   close_link();
   const std::exception_ptr error = error_with(make_error_code(io::errc::closed), "closed");
-  requests_.for_each([&](pending_request& each) { each.fail(error); });
+  requests_.for_each([&](pending_request& request) { request.fail(error); });
   end_all(nullptr);
   // A running drain() waits for these; it then finds that the client is closed.
-  while (subscription_state* const each = unconsumed_.pop_front()) each->note_consumed();
+  while (subscription_state* const subscription = unconsumed_.pop_front())
+    subscription->note_consumed();
 }
 
 task<> client_core::drain(shared core) {
   client_core& self = of(core);
   if (self.is_closed()) co_return;
-  if (const std::shared_ptr<drain_end> running = self.drain_) {
-    co_await running->done.wait();
-    if (running->error) std::rethrow_exception(running->error);
+  if (const std::shared_ptr<drain_end> current_drain = self.drain_) {
+    co_await current_drain->done.wait();
+    if (current_drain->error) std::rethrow_exception(current_drain->error);
     co_return;
   }
   const auto end = std::make_shared<drain_end>();
@@ -549,11 +552,11 @@ task<> client_core::drain(shared core) {
   const duration limit = self.options().drain_timeout;
   try {
     if (limit > duration::zero()) {
-      auto drained = with_timeout(self.drain_all(), limit);
-      co_await std::move(drained);
+      auto drain_task = with_timeout(self.drain_all(), limit);
+      co_await std::move(drain_task);
     } else {
-      task<> drained = self.drain_all();
-      co_await std::move(drained);
+      task<> drain_task = self.drain_all();
+      co_await std::move(drain_task);
     }
     end->error = nullptr;
   } catch (const operation_cancelled&) {
@@ -566,25 +569,27 @@ task<> client_core::drain(shared core) {
 
 task<> client_core::drain_all() {
   const auto self = std::static_pointer_cast<client_core>(shared_from_this());
-  std::vector<std::shared_ptr<subscription_state>> drained;
-  for (subscription_state& each : unconsumed_) drained.push_back(each.shared_from_this());
-  subscriptions_.for_each([&](subscription_state& each) {
-    if (is_ready() && !each.is_draining()) append_unsubscribe(each.sid, 0);
-    each.begin_drain();
-    drained.push_back(each.shared_from_this());
+  std::vector<std::shared_ptr<subscription_state>> subscriptions;
+  for (subscription_state& subscription : unconsumed_)
+    subscriptions.push_back(subscription.shared_from_this());
+  subscriptions_.for_each([&](subscription_state& open_subscription) {
+    if (is_ready() && !open_subscription.is_draining())
+      append_unsubscribe(open_subscription.sid, 0);
+    open_subscription.begin_drain();
+    subscriptions.push_back(open_subscription.shared_from_this());
   });
   if (is_ready()) {
-    auto flushed = as_expected(ping());
-    static_cast<void>(co_await std::move(flushed));
+    auto ping_attempt = as_expected(ping());
+    static_cast<void>(co_await std::move(ping_attempt));
   }
-  for (const auto& each : drained) {
-    if (!each->has_ended()) end_subscription(*each, false);
+  for (const auto& subscription : subscriptions) {
+    if (!subscription->has_ended()) end_subscription(*subscription, false);
   }
-  for (const auto& each : drained) co_await each->wait_until_consumed();
+  for (const auto& subscription : subscriptions) co_await subscription->wait_until_consumed();
   if (is_closed()) throw std::system_error(make_error_code(io::errc::closed), describe());
   if (is_ready() || kept_bytes() > 0) {
-    task<> flushed = ping();
-    co_await std::move(flushed);
+    task<> ping_task = ping();
+    co_await std::move(ping_task);
   }
 }
 

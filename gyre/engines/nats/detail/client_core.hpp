@@ -74,7 +74,7 @@ class client_core final : public server_link {
 
     std::uint64_t key() const noexcept { return key_; }
     std::string_view subject() const noexcept { return subject_; }
-    auto wait() noexcept { return done_.wait(); }
+    auto wait() noexcept { return end_event_.wait(); }
     /// Returns the reply, or throws the error.
     message take();
 
@@ -87,7 +87,7 @@ class client_core final : public server_link {
     client_core& core_;
     const std::string_view subject_;
     std::uint64_t key_ = 0;
-    manual_reset_event done_;
+    manual_reset_event end_event_;
     message reply_;
     std::exception_ptr error_;
   };
@@ -142,11 +142,11 @@ class client_core final : public server_link {
   slot_table<subscription_state> subscriptions_;
   intrusive_list<subscription_state> unconsumed_;  // ended, but next() has not returned the end
   slot_table<pending_request> requests_;
-  std::uint64_t published_ = 0;
+  std::uint64_t published_messages_ = 0;
   std::uint64_t published_bytes_ = 0;
-  std::uint64_t received_ = 0;
+  std::uint64_t received_messages_ = 0;
   std::uint64_t received_bytes_ = 0;
-  std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_messages_ = 0;
   std::uint64_t late_replies_ = 0;
   std::uint64_t server_errors_ = 0;
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr exponential_backoff repetition_delays{.initial = std::chrono::milliseconds{50},
                                                 .longest = std::chrono::milliseconds{500}};
 
-jetstream_options checked(jetstream_options options) {
+jetstream_options validate(jetstream_options options) {
   const auto refuse = [](const char* problem) {
     throw std::invalid_argument(std::string("gyre::nats::jetstream: ") + problem);
   };
@@ -46,9 +46,9 @@ std::string api_prefix(const jetstream_options& options) {
 }  // namespace
 
 void check_name(std::string_view kind, std::string_view name) {
-  const bool is_name = !name.empty() && std::ranges::all_of(name, [](char each) {
-    return each > ' ' && each != '\x7f' &&
-           std::string_view(".*>/\\").find(each) == std::string_view::npos;
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](char character) {
+    return character > ' ' && character != '\x7f' &&
+           std::string_view(".*>/\\").find(character) == std::string_view::npos;
   });
   if (is_name) return;
   throw std::invalid_argument("gyre::nats: '" + std::string(name) + "' is no name of a " +
@@ -57,7 +57,7 @@ void check_name(std::string_view kind, std::string_view name) {
 
 jetstream_core::jetstream_core(std::shared_ptr<client_core> client, jetstream_options options)
     : client_(std::move(client)),
-      options_(checked(std::move(options))),
+      options_(validate(std::move(options))),
       prefix_(api_prefix(options_)),
       window_(options_.max_unacknowledged) {
   static_cast<void>(client_core::of(client_));  // throws if the client was moved from
@@ -88,10 +88,10 @@ task<message> jetstream_core::send(shared self, request api_request, schedule& a
     std::exception_ptr error;
     std::error_code code;
     try {
-      task<message> requesting =
+      task<message> request_task =
           client_core::request(self->client_, api_request.subject, api_request.payload,
                                request_options{.timeout = limit, .headers = api_request.headers});
-      co_return co_await std::move(requesting);
+      co_return co_await std::move(request_task);
     } catch (const std::system_error& failure) {
       code = failure.code();
       const bool is_lost = code == errc::request_timeout || code == errc::connection_lost;
@@ -99,9 +99,9 @@ task<message> jetstream_core::send(shared self, request api_request, schedule& a
       error = std::current_exception();
     }
     const bool has_no_stream = code == errc::no_responders;
-    task<bool> waiting = self->wait_before_repetition(
+    task<bool> wait_task = self->wait_before_repetition(
         attempts, has_no_stream ? attempts.no_stream_deadline : attempts.deadline);
-    const bool has_time = co_await std::move(waiting);
+    const bool has_time = co_await std::move(wait_task);
     if (has_time) continue;
     if (has_no_stream) throw_no_stream(api_request.subject);
     std::rethrow_exception(error);
@@ -111,8 +111,8 @@ task<message> jetstream_core::send(shared self, request api_request, schedule& a
 task<message> jetstream_core::ask_directly(shared self, std::string subject, std::string body) {
   schedule attempts(*self, std::nullopt);
   const request new_request{.subject = subject, .payload = body, .is_repeatable = true};
-  task<message> requesting = send(self, new_request, attempts);
-  co_return co_await std::move(requesting);
+  task<message> request_task = send(self, new_request, attempts);
+  co_return co_await std::move(request_task);
 }
 
 task<join_handle<publish_ack>> jetstream_core::publish_async(shared self, std::string subject,
@@ -132,14 +132,14 @@ task<publish_ack> jetstream_core::publish_owned(shared self, std::string subject
                                                 bool is_repeatable, std::optional<duration> timeout,
                                                 semaphore_permit permit) {
   // Released when the acknowledgement has come; the parameter would live as long as the handle.
-  const semaphore_permit held = std::move(permit);
+  const semaphore_permit own_permit = std::move(permit);
   const request new_request{.subject = subject,
                             .payload = payload,
                             .headers = headers,
                             .is_repeatable = is_repeatable,
                             .timeout = timeout};
-  task<publish_ack> requesting = ask(self, new_request, &read_publish_ack);
-  co_return co_await std::move(requesting);
+  task<publish_ack> request_task = ask(self, new_request, &read_publish_ack);
+  co_return co_await std::move(request_task);
 }
 
 }  // namespace gyre::nats::detail

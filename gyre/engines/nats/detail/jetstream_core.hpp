@@ -65,10 +65,10 @@ class jetstream_core {
   /// Sends a request until a stream or the API replies, and reads the reply. Sends it again as well
   /// after an error of the server that passes.
   template <class T>
-  static task<T> ask(shared self, request api_request, reader<T> read);
+  static task<T> ask(shared self, request api_request, reader<T> parse);
   /// Calls a function of the API, such as "STREAM.INFO.ORDERS", as ask() does.
   template <class T>
-  static task<T> call(shared self, std::string api_name, std::string body, reader<T> read,
+  static task<T> call(shared self, std::string api_name, std::string body, reader<T> parse,
                       bool is_repeatable = true);
   /// Sends a direct request, to which the reply is a message of the stream itself.
   static task<message> ask_directly(shared self, std::string subject, std::string body);
@@ -102,32 +102,32 @@ class jetstream_core {
 };
 
 template <class T>
-task<T> jetstream_core::ask(shared self, request api_request, reader<T> read) {
+task<T> jetstream_core::ask(shared self, request api_request, reader<T> parse) {
   schedule attempts(*self, api_request.timeout);
   for (;;) {
-    task<message> requesting = send(self, api_request, attempts);
-    const message reply = co_await std::move(requesting);
+    task<message> request_task = send(self, api_request, attempts);
+    const message reply = co_await std::move(request_task);
     std::exception_ptr error;
     try {
-      co_return read(reply.text(), api_request.subject);
+      co_return parse(reply.text(), api_request.subject);
     } catch (const server_error& failure) {
       const bool is_transient = failure.code() == std::errc::resource_unavailable_try_again;
       if (!is_transient) throw;
       error = std::current_exception();
     }
-    task<bool> waiting = self->wait_before_repetition(attempts, attempts.deadline);
-    const bool has_time = co_await std::move(waiting);
+    task<bool> wait_task = self->wait_before_repetition(attempts, attempts.deadline);
+    const bool has_time = co_await std::move(wait_task);
     if (!has_time) std::rethrow_exception(error);
   }
 }
 
 template <class T>
-task<T> jetstream_core::call(shared self, std::string api_name, std::string body, reader<T> read,
+task<T> jetstream_core::call(shared self, std::string api_name, std::string body, reader<T> parse,
                              bool is_repeatable) {
   const std::string subject = self->api_subject(api_name);
   const request new_request{.subject = subject, .payload = body, .is_repeatable = is_repeatable};
-  task<T> requesting = ask(self, new_request, read);
-  co_return co_await std::move(requesting);
+  task<T> request_task = ask(self, new_request, parse);
+  co_return co_await std::move(request_task);
 }
 
 }  // namespace gyre::nats::detail

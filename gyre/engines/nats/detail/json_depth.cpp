@@ -10,15 +10,15 @@ bool is_nested_deeply(std::string_view json) noexcept {
   std::size_t depth = 0;
   bool is_in_string = false;
   for (std::size_t index = 0; index < json.size(); ++index) {
-    const char each = json[index];
+    const char character = json[index];
     if (is_in_string) {
-      if (each == '\\') ++index;
-      if (each == '"') is_in_string = false;
-    } else if (each == '"') {
+      if (character == '\\') ++index;
+      if (character == '"') is_in_string = false;
+    } else if (character == '"') {
       is_in_string = true;
-    } else if (each == '[' || each == '{') {
+    } else if (character == '[' || character == '{') {
       if (++depth > max_depth) return true;
-    } else if ((each == ']' || each == '}') && depth > 0) {
+    } else if ((character == ']' || character == '}') && depth > 0) {
       --depth;
     }
   }

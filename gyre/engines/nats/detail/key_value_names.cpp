@@ -10,14 +10,14 @@
 namespace gyre::nats::detail {
 namespace {
 
-bool is_bucket_character(char each) noexcept {
-  return gyre::detail::is_letter(each) || gyre::detail::is_digit(each) || each == '-' ||
-         each == '_';
+bool is_bucket_character(char character) noexcept {
+  return gyre::detail::is_letter(character) || gyre::detail::is_digit(character) ||
+         character == '-' || character == '_';
 }
 
 bool is_key_token(std::string_view token) noexcept {
-  return !token.empty() && std::ranges::all_of(token, [](char each) {
-    return is_bucket_character(each) || each == '/' || each == '=';
+  return !token.empty() && std::ranges::all_of(token, [](char character) {
+    return is_bucket_character(character) || character == '/' || character == '=';
   });
 }
 

@@ -69,9 +69,9 @@ void add_user(json& connect, const client_options& options, const server_address
     connect["nkey"] = key.public_key();
     add_signature(connect, key, info);
   } else if (!options.credentials.empty() || !options.credentials_file.empty()) {
-    const credentials parsed = parse_credentials(read_credentials(options));
-    connect["jwt"] = parsed.jwt;
-    add_signature(connect, nkey(parsed.seed), info);
+    const credentials login_data = parse_credentials(read_credentials(options));
+    connect["jwt"] = login_data.jwt;
+    add_signature(connect, nkey(login_data.seed), info);
   }
 }
 
@@ -98,8 +98,8 @@ std::optional<info_message> parse_info(std::string_view text) {
   info.tls_available = flag_of(object, "tls_available");
   const auto urls = object.find("connect_urls");
   if (urls != object.end() && urls->is_array()) {
-    for (const json& each : *urls) {
-      if (each.is_string()) info.connect_urls.push_back(each.get<std::string>());
+    for (const json& url : *urls) {
+      if (url.is_string()) info.connect_urls.push_back(url.get<std::string>());
     }
   }
   return info;

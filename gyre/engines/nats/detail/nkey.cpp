@@ -30,23 +30,23 @@ constexpr std::size_t seed_letters = 58;
 template <unsigned Bits>
 std::string encode(byte_span bytes, std::string_view letters) {
   std::string text;
-  unsigned pending = 0;
+  unsigned bit_buffer = 0;
   unsigned bits = 0;
-  for (const unsigned char each : bytes) {
-    pending = (pending << 8U | each) & 0xFFFFU;
+  for (const unsigned char byte : bytes) {
+    bit_buffer = (bit_buffer << 8U | byte) & 0xFFFFU;
     for (bits += 8; bits >= Bits; bits -= Bits) {
-      text += letters[(pending >> (bits - Bits)) % (1U << Bits)];
+      text += letters[(bit_buffer >> (bits - Bits)) % (1U << Bits)];
     }
   }
-  if (bits > 0) text += letters[(pending << (Bits - bits)) % (1U << Bits)];
+  if (bits > 0) text += letters[(bit_buffer << (Bits - bits)) % (1U << Bits)];
   return text;
 }
 
 // Returns the CRC-16/XMODEM of the bytes.
 std::uint16_t checksum(byte_span bytes) noexcept {
   unsigned sum = 0;
-  for (const unsigned char each : bytes) {
-    sum ^= static_cast<unsigned>(each) << 8U;
+  for (const unsigned char byte : bytes) {
+    sum ^= static_cast<unsigned>(byte) << 8U;
     for (int bit = 0; bit < 8; ++bit) {
       sum = (sum & 0x8000U) != 0 ? sum << 1U ^ 0x1021U : sum << 1U;
     }
@@ -68,17 +68,17 @@ struct seed_bytes {
 
 bool decode(std::string_view text, seed_bytes& seed) noexcept {
   if (text.size() != seed_letters) return false;
-  unsigned pending = 0;
+  unsigned bit_buffer = 0;
   unsigned bits = 0;
   std::size_t count = 0;
-  for (const char each : text) {
-    const std::size_t value = base32_letters.find(each);
+  for (const char character : text) {
+    const std::size_t value = base32_letters.find(character);
     if (value == std::string_view::npos) return false;
-    pending = (pending << 5U | static_cast<unsigned>(value)) & 0xFFFFU;
+    bit_buffer = (bit_buffer << 5U | static_cast<unsigned>(value)) & 0xFFFFU;
     bits += 5;
     if (bits < 8) continue;
     bits -= 8;
-    seed.bytes[count++] = static_cast<unsigned char>(pending >> bits);
+    seed.bytes[count++] = static_cast<unsigned char>(bit_buffer >> bits);
   }
   return count == seed_size;
 }
@@ -94,9 +94,9 @@ key_ptr private_key(byte_span seed) {
 
 // Returns the line after the line that has "BEGIN " and `label`.
 std::optional<std::string> line_below(std::string_view text, std::string_view label) {
-  const std::size_t found = text.find(std::string("BEGIN ").append(label));
-  if (found == std::string_view::npos) return std::nullopt;
-  const std::size_t first = text.find('\n', found);
+  const std::size_t position = text.find(std::string("BEGIN ").append(label));
+  if (position == std::string_view::npos) return std::nullopt;
+  const std::size_t first = text.find('\n', position);
   if (first == std::string_view::npos) return std::nullopt;
   std::string_view rest = text.substr(first);
   const std::size_t begin = rest.find_first_not_of(" \t\r\n");
@@ -109,9 +109,9 @@ std::optional<std::string> line_below(std::string_view text, std::string_view la
 
 nkey::nkey(std::string_view seed) {
   constexpr const char* message = "gyre::nats::client: the seed of the key is malformed";
-  seed_bytes decoded;
-  if (!decode(seed, decoded)) refuse_credentials(message);
-  const byte_span bytes(decoded.bytes);
+  seed_bytes result;
+  if (!decode(seed, result)) refuse_credentials(message);
+  const byte_span bytes(result.bytes);
   const std::uint16_t expected = checksum(bytes.first(seed_size - 2));
   const unsigned sum = bytes[seed_size - 2] | static_cast<unsigned>(bytes[seed_size - 1]) << 8U;
   if (sum != expected || (bytes[0] & 0xF8U) != seed_prefix) refuse_credentials(message);
@@ -139,12 +139,12 @@ std::string nkey::sign(std::string_view text) const {
                                                                         &EVP_MD_CTX_free);
   std::array<unsigned char, 64> signature{};
   std::size_t size = signature.size();
-  const bool done =
+  const bool is_signed =
       context != nullptr &&
       EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
       EVP_DigestSign(context.get(), signature.data(), &size,
                      reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
-  if (!done) throw std::bad_alloc();
+  if (!is_signed) throw std::bad_alloc();
   return encode<6>(byte_span(signature).first(size), base64_letters);
 }
 

@@ -37,10 +37,10 @@ task<> ordered_reader::open() {
     config_.deliver = deliver_policy::from_sequence;
     config_.start_sequence = *last_message_ + 1;
   }
-  task<consumer_info> creating = jetstream_core::call(
+  task<consumer_info> create_task = jetstream_core::call(
       core_, "CONSUMER.CREATE." + stream_,
       write_consumer(stream_, config_, consumer_action::create), &read_consumer);
-  consumer_info info = co_await std::move(creating);
+  consumer_info info = co_await std::move(create_task);
   consumer_ = std::move(info.name);
   reader_ = std::make_unique<pull_reader>(core_, stream_, consumer_, messages_options());
   consumer_sequence_ = 0;
@@ -76,16 +76,16 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
   using outcome = pull_reader::outcome;
   for (;;) {
     if (reader_ == nullptr) {
-      task<> opening = open();
-      co_await std::move(opening);
+      task<> open_task = open();
+      co_await std::move(open_task);
     }
-    task<pull_reader::event> reading = reader_->next(read_mode);
-    pull_reader::event event = co_await std::move(reading);
+    task<pull_reader::event> read_task = reader_->next(read_mode);
+    pull_reader::event event = co_await std::move(read_task);
     switch (event.kind) {
       case outcome::closed:
       case outcome::drained: co_return std::nullopt;
       case outcome::message:
-        if (auto accepted = accept(std::move(event.content))) co_return std::move(accepted);
+        if (auto message = accept(std::move(event.content))) co_return std::move(message);
         break;
       case outcome::refused:
       case outcome::message_too_large: {
@@ -108,12 +108,12 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::next() {
 task<std::optional<ordered_reader::ordered_message>> ordered_reader::next_initial() {
   if (!has_initial_) co_return std::nullopt;
   if (reader_ == nullptr) {
-    task<> opening = open();
-    co_await std::move(opening);
+    task<> open_task = open();
+    co_await std::move(open_task);
   }
   if (initial_left_ > 0) {
-    task<std::optional<ordered_message>> reading = read(pull_reader::mode::drain);
-    std::optional<ordered_message> result = co_await std::move(reading);
+    task<std::optional<ordered_message>> read_task = read(pull_reader::mode::drain);
+    std::optional<ordered_message> result = co_await std::move(read_task);
     if (result) co_return std::move(result);
   }
   has_initial_ = false;

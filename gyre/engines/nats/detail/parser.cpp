@@ -35,13 +35,13 @@ found_operation parser::parse(std::string_view bytes) noexcept {
   return read_line(bytes);
 }
 
-// Returns whether the bytes up to scanned_ are a line.
+// Returns whether the bytes up to scanned_bytes_ are a line.
 std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
-  const std::size_t end = bytes.find('\n', scanned_);
+  const std::size_t end = bytes.find('\n', scanned_bytes_);
   const bool is_found = end != std::string_view::npos;
-  scanned_ = is_found ? end + 1 : bytes.size();
-  if (scanned_ > max_line_size &&
-      (scanned_ > max_info_size || !is_word(bytes.substr(0, 4), "INFO"))) {
+  scanned_bytes_ = is_found ? end + 1 : bytes.size();
+  if (scanned_bytes_ > max_line_size &&
+      (scanned_bytes_ > max_info_size || !is_word(bytes.substr(0, 4), "INFO"))) {
     return std::unexpected(errc::bad_message);
   }
   if (is_found && (end == 0 || bytes[end - 1] != '\r')) return std::unexpected(errc::bad_message);
@@ -49,7 +49,7 @@ std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
 }
 
 found_operation parser::read_line(std::string_view bytes) noexcept {
-  const std::size_t size = std::exchange(scanned_, 0);
+  const std::size_t size = std::exchange(scanned_bytes_, 0);
   const std::string_view line = bytes.substr(0, size - line_end.size());
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
   const std::string_view rest = gyre::detail::trim(line.substr(word.size()));
@@ -60,23 +60,23 @@ found_operation parser::read_line(std::string_view bytes) noexcept {
     line_size_ = size;
     return read_message(bytes);
   }
-  operation found{.size = size};
+  operation result{.size = size};
   if (is_word(word, "PING") && rest.empty()) {
-    found.kind = operation_kind::ping;
+    result.kind = operation_kind::ping;
   } else if (is_word(word, "PONG") && rest.empty()) {
-    found.kind = operation_kind::pong;
+    result.kind = operation_kind::pong;
   } else if (is_word(word, "+OK") && rest.empty()) {
-    found.kind = operation_kind::ok;
+    result.kind = operation_kind::ok;
   } else if (is_word(word, "INFO")) {
-    found.kind = operation_kind::info;
-    found.text = rest;
+    result.kind = operation_kind::info;
+    result.text = rest;
   } else if (is_word(word, "-ERR")) {
-    found.kind = operation_kind::error;
-    found.text = without_quotes(rest);
+    result.kind = operation_kind::error;
+    result.text = without_quotes(rest);
   } else {
     return std::unexpected(errc::bad_message);
   }
-  return found;
+  return result;
 }
 
 // MSG subject sid [reply] size, HMSG subject sid [reply] size-of-headers size
@@ -85,13 +85,13 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
   std::array<std::string_view, max_words> words;
   std::size_t count = 0;
   using gyre::detail::is_blank;
-  for (std::size_t next = 0; next < line.size();) {
-    while (next < line.size() && is_blank(line[next])) ++next;
-    const std::size_t first = next;
-    while (next < line.size() && !is_blank(line[next])) ++next;
-    if (next == first) break;
+  for (std::size_t position = 0; position < line.size();) {
+    while (position < line.size() && is_blank(line[position])) ++position;
+    const std::size_t first = position;
+    while (position < line.size() && !is_blank(line[position])) ++position;
+    if (position == first) break;
     if (count == max_words) return false;
-    words[count++] = line.substr(first, next - first);
+    words[count++] = line.substr(first, position - first);
   }
   const std::size_t least = has_headers ? 5 : 4;
   if (count != least && count != least + 1) return false;

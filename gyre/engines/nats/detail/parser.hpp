@@ -68,8 +68,8 @@ class parser {
   std::expected<std::optional<operation>, errc> read_message(std::string_view bytes) noexcept;
 
   std::size_t max_message_;
-  std::size_t scanned_ = 0;    // bytes in which no line's end was found
-  std::size_t line_size_ = 0;  // of a message whose payload has not come; 0: none
+  std::size_t scanned_bytes_ = 0;  // bytes in which no line's end was found
+  std::size_t line_size_ = 0;      // of a message whose payload has not come; 0: none
   std::uint64_t sid_ = 0;
   part subject_;
   part reply_;

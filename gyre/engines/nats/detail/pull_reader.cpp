@@ -31,7 +31,7 @@ constexpr std::size_t max_ahead = 1'000'000;
 // Statuses that may wait in the queue besides messages.
 constexpr std::size_t queued_statuses = 64;
 
-messages_options checked(messages_options options) {
+messages_options validate(messages_options options) {
   const auto refuse = [](const char* problem) {
     throw std::invalid_argument(std::string("gyre::nats::consumer::messages: ") + problem);
   };
@@ -70,7 +70,7 @@ std::string write_pull(std::size_t messages, std::size_t bytes, duration expires
 pull_reader::pull_reader(std::shared_ptr<jetstream_core> core, const std::string& stream,
                          const std::string& consumer, const messages_options& options)
     : core_(std::move(core)),
-      options_(checked(options)),
+      options_(validate(options)),
       consumer_(stream + '.' + consumer),
       request_subject_(core_->api_subject("CONSUMER.MSG.NEXT." + consumer_)),
       inbox_(core_->client()->new_inbox() + '.'),
@@ -80,11 +80,11 @@ pull_reader::pull_reader(std::shared_ptr<jetstream_core> core, const std::string
 
 void pull_reader::begin_generation() {
   reply_ = inbox_ + std::to_string(++generation_);
-  pending_ = 0;
+  requested_messages_ = 0;
 }
 
 void pull_reader::notice_login() {
-  if (core_->client()->logins() != logins_ && pending_ > 0) begin_generation();
+  if (core_->client()->logins() != logins_ && requested_messages_ > 0) begin_generation();
 }
 
 void pull_reader::pause() noexcept {
@@ -97,18 +97,18 @@ bool pull_reader::wants_request(mode read_mode) const noexcept {
   // The bytes of messages that are on the way are known only when all have come, and a request
   // without a wait is refused beside another.
   const bool is_single = options_.max_bytes > 0 || read_mode == mode::drain;
-  return is_single ? pending_ == 0 : pending_ <= options_.max_messages / 2;
+  return is_single ? requested_messages_ == 0 : requested_messages_ <= options_.max_messages / 2;
 }
 
 std::string pull_reader::write_request(mode read_mode) const {
-  const std::size_t count = options_.max_messages - pending_;
+  const std::size_t count = options_.max_messages - requested_messages_;
   return read_mode == mode::drain
              ? write_pull(count, options_.max_bytes, {}, {}, false)
              : write_pull(count, options_.max_bytes, options_.expires, options_.heartbeat, true);
 }
 
 void pull_reader::note_request() noexcept {
-  pending_ = options_.max_messages;
+  requested_messages_ = options_.max_messages;
   has_delivered_ = false;
   logins_ = core_->client()->logins();
   last_activity_ = core_->loop().now();
@@ -119,9 +119,9 @@ task<> pull_reader::send_request(mode read_mode) {
   const std::string request = write_request(read_mode);
   note_request();
   try {
-    task<> publishing = client_core::publish(core_->client(), request_subject_, request,
-                                             publish_options{.reply = reply_});
-    co_await std::move(publishing);
+    task<> publish_task = client_core::publish(core_->client(), request_subject_, request,
+                                               publish_options{.reply = reply_});
+    co_await std::move(publish_task);
   } catch (...) {
     begin_generation();
     throw;
@@ -145,18 +145,18 @@ void pull_reader::request_ahead() noexcept try {
 task<pull_reader::event> pull_reader::next(mode read_mode) {
   for (;;) {
     while (std::optional<message> arrival = take_arrival()) {
-      std::optional<event> found = classify(std::move(*arrival));
-      if (!found) continue;
+      std::optional<event> next_event = classify(std::move(*arrival));
+      if (!next_event) continue;
       // An earlier call may have requested messages without a wait.
-      if (found->kind == outcome::drained && read_mode == mode::wait) continue;
-      if (found->kind == outcome::message && read_mode == mode::wait) request_ahead();
-      co_return std::move(*found);
+      if (next_event->kind == outcome::drained && read_mode == mode::wait) continue;
+      if (next_event->kind == outcome::message && read_mode == mode::wait) request_ahead();
+      co_return std::move(*next_event);
     }
     if (arrivals_.has_ended()) co_return event{};
     notice_login();
     if (wants_request(read_mode)) {
-      task<> sending = send_request(read_mode);
-      co_await std::move(sending);
+      task<> send_task = send_request(read_mode);
+      co_await std::move(send_task);
     }
     if (notice_silence()) co_return event{outcome::silent};
 
@@ -164,11 +164,11 @@ task<pull_reader::event> pull_reader::next(mode read_mode) {
         last_activity_ + 2 * options_.heartbeat - core_->loop().now();
     auto wait =
         as_expected(with_timeout(arrivals_.next(), std::min(silence_limit, login_interval)));
-    auto arrived = co_await std::move(wait);
-    if (arrived) {
-      arrival_ = std::move(*arrived);
-    } else if (arrived.error() != time_limit_errc::expired) {
-      throw std::system_error(arrived.error(), request_subject_);
+    auto result = co_await std::move(wait);
+    if (result) {
+      arrival_ = std::move(*result);
+    } else if (result.error() != time_limit_errc::expired) {
+      throw std::system_error(result.error(), request_subject_);
     }
   }
 }
@@ -188,10 +188,10 @@ std::optional<message> pull_reader::take_arrival() {
 
 std::optional<pull_reader::event> pull_reader::take() {
   while (std::optional<message> arrival = take_arrival()) {
-    std::optional<event> found = classify(std::move(*arrival));
-    if (!found) continue;
-    if (found->kind == outcome::message) request_ahead();
-    return found;
+    std::optional<event> next_event = classify(std::move(*arrival));
+    if (!next_event) continue;
+    if (next_event->kind == outcome::message) request_ahead();
+    return next_event;
   }
   if (arrivals_.has_ended()) return event{};
   notice_login();
@@ -202,7 +202,8 @@ std::optional<pull_reader::event> pull_reader::take() {
 
 bool pull_reader::notice_silence() {
   const steady_time now = core_->loop().now();
-  const bool has_news = std::exchange(received_, arrivals_.received()) != arrivals_.received();
+  const bool has_news =
+      std::exchange(received_messages_, arrivals_.received()) != arrivals_.received();
   // Without a connection nothing can come.
   if (has_news || !core_->client()->is_ready()) last_activity_ = now;
   if (now - last_activity_ < 2 * options_.heartbeat) return false;
@@ -215,7 +216,7 @@ bool pull_reader::notice_silence() {
 std::optional<pull_reader::event> pull_reader::classify(message&& content) {
   // A stored message may have a status, too: another client has published it with one.
   if (content.reply().starts_with(ack_prefix)) {
-    if (pending_ > 0) --pending_;
+    if (requested_messages_ > 0) --requested_messages_;
     has_delivered_ = true;
     failures_ = 0;
     return event{outcome::message, std::move(content)};
@@ -252,9 +253,9 @@ std::optional<pull_reader::event> pull_reader::classify(message&& content) {
 // One of the requests of this generation has ended before all of its messages were delivered.
 void pull_reader::end_request(const message& status) noexcept {
   const auto text = status.headers().find("Nats-Pending-Messages");
-  const auto undelivered = text ? gyre::detail::parse_decimal<std::size_t>(*text) : std::nullopt;
-  if (!undelivered) return begin_generation();
-  pending_ -= std::min(pending_, *undelivered);
+  const auto count = text ? gyre::detail::parse_decimal<std::size_t>(*text) : std::nullopt;
+  if (!count) return begin_generation();
+  requested_messages_ -= std::min(requested_messages_, *count);
 }
 
 }  // namespace gyre::nats::detail

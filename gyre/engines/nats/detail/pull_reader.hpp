@@ -90,11 +90,11 @@ class pull_reader {
   subscription arrivals_;
   std::string reply_;  // the reply subject of this generation
   std::uint64_t generation_ = 0;
-  std::size_t pending_ = 0;         // messages that were requested and have not been returned
-  bool has_delivered_ = false;      // whether a message came since the last request
-  std::uint64_t logins_ = 0;        // the client's logins at the last request
-  std::uint64_t received_ = 0;      // the subscription's messages at the last activity
-  steady_time last_activity_ = {};  // the time of the last request or arrival
+  std::size_t requested_messages_ = 0;   // messages that were requested and have not been returned
+  bool has_delivered_ = false;           // whether a message came since the last request
+  std::uint64_t logins_ = 0;             // the client's logins at the last request
+  std::uint64_t received_messages_ = 0;  // the subscription's messages at the last activity
+  steady_time last_activity_ = {};       // the time of the last request or arrival
   steady_time resume_time_ = steady_time::min();  // when requests continue after failures
   std::size_t failures_ = 0;                      // failures in a row
   std::uint64_t missed_heartbeats_ = 0;

@@ -20,17 +20,17 @@ constexpr std::string_view default_port = ":4222";
 }
 
 std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t each = 0; each < text.size(); ++each) {
-    decoded += text[each];
-    if (text[each] != '%' || each + 2 >= text.size()) continue;
-    const int high = gyre::detail::hex_value(text[each + 1]);
-    const int low = gyre::detail::hex_value(text[each + 2]);
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    result += text[i];
+    if (text[i] != '%' || i + 2 >= text.size()) continue;
+    const int high = gyre::detail::hex_value(text[i + 1]);
+    const int low = gyre::detail::hex_value(text[i + 2]);
     if (high < 0 || low < 0) continue;
-    decoded.back() = static_cast<char>(high * 16 + low);
-    each += 2;
+    result.back() = static_cast<char>(high * 16 + low);
+    i += 2;
   }
-  return decoded;
+  return result;
 }
 
 bool has_port(std::string_view host) noexcept {
@@ -54,21 +54,22 @@ server_address server_address::parse(std::string_view text) {
   const std::size_t position = rest.rfind('@');
   const std::string_view user = position == std::string_view::npos ? "" : rest.substr(0, position);
   if (position != std::string_view::npos) rest.remove_prefix(position + 1);
-  const std::string shown(rest);
-  if (scheme != "nats" && scheme != "tls") refuse_server(shown, "the scheme must be nats or tls");
+  const std::string printable_text(rest);
+  if (scheme != "nats" && scheme != "tls")
+    refuse_server(printable_text, "the scheme must be nats or tls");
   if (rest.ends_with('/') && !rest.starts_with("unix:")) rest.remove_suffix(1);
-  if (rest.empty()) refuse_server(shown, "a host is missing");
+  if (rest.empty()) refuse_server(printable_text, "a host is missing");
 
   std::string host(rest);
   if (!has_port(host)) host += default_port;
-  server_address parsed{.server = net::host_port(host), .demands_tls = scheme == "tls"};
+  server_address result{.server = net::host_port(host), .demands_tls = scheme == "tls"};
   if (const std::size_t colon = user.find(':'); colon != std::string_view::npos) {
-    parsed.user = percent_decoded(user.substr(0, colon));
-    parsed.password = percent_decoded(user.substr(colon + 1));
+    result.user = percent_decoded(user.substr(0, colon));
+    result.password = percent_decoded(user.substr(colon + 1));
   } else {
-    parsed.token = percent_decoded(user);
+    result.token = percent_decoded(user);
   }
-  return parsed;
+  return result;
 }
 
 std::vector<server_address> server_address::parse_all(const std::vector<std::string>& texts) {
@@ -76,9 +77,9 @@ std::vector<server_address> server_address::parse_all(const std::vector<std::str
   for (const std::string_view text : texts) {
     for (std::size_t first = 0; first <= text.size();) {
       const std::size_t end = std::min(text.find(',', first), text.size());
-      const std::string_view each = gyre::detail::trim(text.substr(first, end - first));
+      const std::string_view part = gyre::detail::trim(text.substr(first, end - first));
       first = end + 1;
-      if (!each.empty()) servers.push_back(parse(each));
+      if (!part.empty()) servers.push_back(parse(part));
     }
   }
   if (servers.empty()) throw std::invalid_argument("gyre::nats::client: needs a server");

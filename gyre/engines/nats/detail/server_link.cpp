@@ -33,7 +33,7 @@ constexpr std::size_t max_idle_flushes = 2;
 // A client that was refused must not ask the servers with every call.
 constexpr std::chrono::seconds refusal_time{1};
 
-client_options checked(const client_options& options) {
+client_options validate(const client_options& options) {
   const auto require = [](bool is_valid, const char* problem) {
     if (!is_valid) throw std::invalid_argument(std::string("gyre::nats::client: ") + problem);
   };
@@ -60,16 +60,16 @@ client_options with_tls(client_options options, const std::vector<server_address
 
 net::tcp_client_options tcp_options(const client_options& options,
                                     std::shared_ptr<const net::transport> transport) {
-  net::tcp_client_options connecting;
-  connecting.name = server_link::client_name;
-  connecting.connect_timeout = options.connect_timeout;
-  connecting.transport = std::move(transport);
-  net::connection_options& connections = connecting.connections;
+  net::tcp_client_options client_settings;
+  client_settings.name = server_link::client_name;
+  client_settings.connect_timeout = options.connect_timeout;
+  client_settings.transport = std::move(transport);
+  net::connection_options& connections = client_settings.connections;
   connections.high_water = options.high_water;
   // The high water bounds the output, max_message the input, and PING finds out that the server is
   // gone.
   engines::detail::apply_client_settings(connections);
-  return connecting;
+  return client_settings;
 }
 
 bool is_refusal(std::error_code code) noexcept {
@@ -90,7 +90,7 @@ std::error_code code_of_error(const std::exception_ptr& error) noexcept {
 
 }  // namespace
 
-server_link::counted_wait::counted_wait(server_link& link) : count_(link.waiting_) {
+server_link::counted_wait::counted_wait(server_link& link) : count_(link.waiting_calls_) {
   if (count_ >= link.options_.max_waiting) {
     throw std::system_error(make_error_code(io::errc::waiting_limit), link.describe());
   }
@@ -100,7 +100,7 @@ server_link::counted_wait::counted_wait(server_link& link) : count_(link.waiting
 server_link::server_link(event_loop& loop, const std::vector<std::string>& servers,
                          const client_options& options)
     : loop_(loop),
-      options_(with_tls(checked(options), server_address::parse_all(servers))),
+      options_(with_tls(validate(options), server_address::parse_all(servers))),
       servers_(server_address::parse_all(servers), options.shuffle_servers, options.max_servers,
                options.seed.value_or(gyre::detail::random_seed())),
       random_(options.seed.value_or(gyre::detail::random_seed())),
@@ -145,10 +145,10 @@ task<> server_link::wait_until_ready() {
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   net::detail::require_loop(loop_, context, client_name);
   const std::shared_ptr<server_link> self = shared_from_this();
-  const counted_wait counted(*this);
+  const counted_wait own_wait(*this);
   while (!is_ready()) {
-    task<> attempted = wait_for_attempt();
-    co_await std::move(attempted);
+    task<> wait_task = wait_for_attempt();
+    co_await std::move(wait_task);
   }
 }
 
@@ -157,11 +157,11 @@ task<> server_link::log_in() {
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   net::detail::require_loop(loop_, context, client_name);
   const std::shared_ptr<server_link> self = shared_from_this();
-  const counted_wait counted(*this);
-  const std::uint64_t earlier = logins_;
-  while (!is_ready() && logins_ == earlier) {
-    task<> attempted = wait_for_attempt();
-    co_await std::move(attempted);
+  const counted_wait own_wait(*this);
+  const std::uint64_t old_logins = logins_;
+  while (!is_ready() && logins_ == old_logins) {
+    task<> wait_task = wait_for_attempt();
+    co_await std::move(wait_task);
   }
 }
 
@@ -169,15 +169,16 @@ task<> server_link::wait_for_attempt() {
   if (is_closed()) throw_closed();
   connect();
   if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
-  const std::shared_ptr<attempt> shared = attempt_;
-  co_await shared->done.wait();
-  if (shared->error) std::rethrow_exception(shared->error);
+  const std::shared_ptr<attempt> current_attempt = attempt_;
+  co_await current_attempt->done.wait();
+  if (current_attempt->error) std::rethrow_exception(current_attempt->error);
 }
 
 bool server_link::has_room(std::size_t size) const noexcept {
-  if (is_ready()) return writable_.is_set();
+  if (is_ready()) return write_event_.is_set();
   const std::size_t limit = options_.keep_limit;
-  return state_ == state::connecting && was_ready_ && size <= limit && kept_.size() <= limit - size;
+  return state_ == state::connecting && was_ready_ && size <= limit &&
+         kept_output_.size() <= limit - size;
 }
 
 task<semaphore_permit> server_link::wait_for_room(std::size_t size) {
@@ -185,7 +186,7 @@ task<semaphore_permit> server_link::wait_for_room(std::size_t size) {
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   net::detail::require_loop(loop_, context, client_name);
   const std::shared_ptr<server_link> self = shared_from_this();
-  const counted_wait counted(*this);
+  const counted_wait own_wait(*this);
   struct line_entry {
     std::size_t& count;
     explicit line_entry(std::size_t& counter) noexcept : count(counter) { ++count; }
@@ -196,20 +197,20 @@ task<semaphore_permit> server_link::wait_for_room(std::size_t size) {
   semaphore_permit turn = co_await line_.permit();
   while (!has_room(size)) {
     if (is_ready()) {
-      co_await writable_.wait();
+      co_await write_event_.wait();
       continue;
     }
-    task<> attempted = wait_for_attempt();
-    co_await std::move(attempted);
+    task<> wait_task = wait_for_attempt();
+    co_await std::move(wait_task);
   }
   co_return turn;
 }
 
 task<> server_link::ping() {
   const std::shared_ptr<server_link> self = shared_from_this();
-  task<> ready = wait_until_ready();
-  co_await std::move(ready);
-  const counted_wait counted(*this);
+  task<> wait_task = wait_until_ready();
+  co_await std::move(wait_task);
+  const counted_wait own_wait(*this);
   ping_wait pong;
   append_ping();
   pong.number = pings_sent_;
@@ -241,7 +242,7 @@ void server_link::note_request() noexcept {
 }
 
 void server_link::note_growth() noexcept {
-  ++appended_;
+  ++appended_pieces_;
   if (!is_ready()) return;
   if (output_.size() >= flush_size) {
     has_sent_flight_ = has_only_requests_;
@@ -272,8 +273,8 @@ void server_link::end_wait_for_requests() noexcept {
 // by a task that comes after the posted flush, which would send one message at a time.
 bool server_link::must_wait_for_line() noexcept {
   if (in_line_ == 0 || !has_room(0)) return false;
-  idle_flushes_ = appended_ == appended_before_ ? idle_flushes_ + 1 : 0;
-  appended_before_ = appended_;
+  idle_flushes_ = appended_pieces_ == appended_before_ ? idle_flushes_ + 1 : 0;
+  appended_before_ = appended_pieces_;
   return idle_flushes_ <= max_idle_flushes;
 }
 
@@ -298,9 +299,9 @@ std::size_t server_link::unsent_bytes() noexcept {
 
 void server_link::update_writable() noexcept {
   if (unsent_bytes() >= options_.high_water) {
-    writable_.reset();
+    write_event_.reset();
   } else {
-    writable_.set();
+    write_event_.set();
   }
 }
 
@@ -352,10 +353,10 @@ void server_link::on_attempt_failed(std::exception_ptr error, bool is_refused) {
 }
 
 void server_link::end_attempt(std::exception_ptr error) {
-  const std::shared_ptr<attempt> ended = std::exchange(attempt_, nullptr);
-  if (ended == nullptr) return;
-  ended->error = std::move(error);
-  ended->done.set();
+  const std::shared_ptr<attempt> old_attempt = std::exchange(attempt_, nullptr);
+  if (old_attempt == nullptr) return;
+  old_attempt->error = std::move(error);
+  old_attempt->done.set();
 }
 
 void server_link::give_up(const std::exception_ptr& error) {
@@ -363,7 +364,7 @@ void server_link::give_up(const std::exception_ptr& error) {
   was_ready_ = false;
   refusal_ = error;
   earliest_attempt_ = loop_.now() + refusal_time;
-  kept_ = io::buffer();
+  kept_output_ = io::buffer();
   end_attempt(error);
   on_refused(error);
 }
@@ -377,10 +378,10 @@ void server_link::close_link() noexcept {
   health_timer_.cancel();
   flight_timer_.cancel();
   client_->disconnect();
-  kept_ = io::buffer();
+  kept_output_ = io::buffer();
   const std::exception_ptr error = error_of(make_error_code(io::errc::closed), {});
   lose_pings(error);
-  writable_.set();
+  write_event_.set();
   end_attempt(error);
 }
 
@@ -404,11 +405,11 @@ void server_link::on_connected() {
 void server_link::on_input(io::input& input) {
   silent_intervals_ = 0;
   while (!input.empty()) {
-    const auto found = parser_.parse(input.text());
-    if (!found) return fail(make_error_code(found.error()));
-    if (!*found) return;
-    input.consume((*found)->size);
-    take(**found);
+    const auto operation = parser_.parse(input.text());
+    if (!operation) return fail(make_error_code(operation.error()));
+    if (!*operation) return;
+    input.consume((*operation)->size);
+    take(**operation);
     if (is_closed() || end_reason_) return;
   }
 }
@@ -483,8 +484,8 @@ void server_link::end_login() {
   ++logins_;
   health_timer_.start_every(options_.ping_interval);
   on_ready();
-  output_.append(kept_.bytes());
-  kept_ = io::buffer();
+  output_.append(kept_output_.bytes());
+  kept_output_ = io::buffer();
   flush();
   update_writable();
   end_attempt(nullptr);
@@ -515,7 +516,7 @@ void server_link::on_closed(std::error_code cause) {
   health_timer_.cancel();
   flight_timer_.cancel();
   output_.clear();
-  writable_.set();  // calls that wait for room find out that there is no connection
+  write_event_.set();  // calls that wait for room find out that there is no connection
   if (is_closed()) return;
   const bool was_ready = state_ == state::ready;
   if (!was_ready) {
@@ -550,9 +551,9 @@ std::exception_ptr server_link::error_of(std::error_code code,
 }
 
 void server_link::lose_pings(const std::exception_ptr& error) noexcept {
-  while (ping_wait* const lost = ping_waits_.pop_front()) {
-    lost->error = error;
-    lost->done.set();
+  while (ping_wait* const front = ping_waits_.pop_front()) {
+    front->error = error;
+    front->done.set();
   }
 }
 

@@ -74,8 +74,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
   bool is_closed() const noexcept { return state_ == state::closed; }
   /// Returns the server of the last login.
   const server_info& server() const noexcept { return info_.server; }
-  std::size_t waiting() const noexcept { return waiting_; }
-  std::size_t kept_bytes() const noexcept { return kept_.size(); }
+  std::size_t waiting() const noexcept { return waiting_calls_; }
+  std::size_t kept_bytes() const noexcept { return kept_output_.size(); }
   std::size_t known_servers() const noexcept { return servers_.size(); }
   std::uint64_t logins() const noexcept { return logins_; }
   /// Returns the names of the client and its server, for messages.
@@ -98,7 +98,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   /// shortly before.
   void connect();
   /// Returns the output of the connection, or the output that is kept for the next one.
-  io::buffer& output() noexcept { return is_ready() ? output_ : kept_; }
+  io::buffer& output() noexcept { return is_ready() ? output_ : kept_output_; }
   /// The output has grown: sends it at the end of the turn, or now if there is much of it.
   void note_output() noexcept;
   /// The output has grown by a request, which may wait for others: see "Flights".
@@ -227,13 +227,13 @@ class server_link : public std::enable_shared_from_this<server_link> {
 
   // The members below hold the output, and calls that wait for it.
   io::buffer output_;
-  io::buffer kept_;
-  manual_reset_event writable_{true};
+  io::buffer kept_output_;
+  manual_reset_event write_event_{true};
   semaphore line_{1};  // admits the calls that wait for room in their order
   std::size_t in_line_ = 0;
-  std::size_t waiting_ = 0;
+  std::size_t waiting_calls_ = 0;
   gyre::detail::posted_flush posted_flush_;
-  std::uint64_t appended_ = 0;         // pieces of output so far
+  std::uint64_t appended_pieces_ = 0;  // pieces of output so far
   std::uint64_t appended_before_ = 0;  // those at the last posted flush
   std::size_t idle_flushes_ = 0;       // posted flushes since the output grew
   std::size_t unsent_requests_ = 0;    // requests in the output

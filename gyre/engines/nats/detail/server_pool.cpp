@@ -12,7 +12,7 @@ server_pool::server_pool(std::vector<server_address> servers, bool must_shuffle,
     : must_shuffle_(must_shuffle),
       max_servers_(std::max(max_servers, servers.size())),
       random_(seed) {
-  for (server_address& each : servers) entries_.push_back({.address = std::move(each)});
+  for (server_address& address : servers) entries_.push_back({.address = std::move(address)});
   if (must_shuffle_) std::ranges::shuffle(entries_, random_);
 }
 
@@ -23,15 +23,15 @@ const server_pool::entry& server_pool::next() noexcept {
 
 bool server_pool::knows(const net::host_port& server) const noexcept {
   return std::ranges::any_of(entries_,
-                             [&](const entry& each) { return each.address.server == server; });
+                             [&](const entry& entry) { return entry.address.server == server; });
 }
 
 void server_pool::discover(const std::vector<std::string>& servers, bool is_encrypted) {
   const entry origin = current();
-  std::vector<server_address> found;
+  std::vector<server_address> addresses;
   for (const std::string& text : servers) {
     try {
-      found.push_back(server_address::parse(text));
+      addresses.push_back(server_address::parse(text));
     } catch (const std::system_error&) {
       continue;  // this program cannot use the address
     }
@@ -39,31 +39,32 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
   // The current server comes first, and is never removed.
   std::swap(entries_.front(), entries_[index_]);
   index_ = 0;
-  const auto is_gone = [&](const entry& each) {
-    return each.is_discovered && std::ranges::none_of(found, [&](const server_address& address) {
-             return address.server == each.address.server;
+  const auto is_gone = [&](const entry& entry) {
+    return entry.is_discovered &&
+           std::ranges::none_of(addresses, [&](const server_address& address) {
+             return address.server == entry.address.server;
            });
   };
   entries_.erase(std::remove_if(entries_.begin() + 1, entries_.end(), is_gone), entries_.end());
 
   bool has_new = false;
-  for (server_address& each : found) {
+  for (server_address& address : addresses) {
     if (entries_.size() >= max_servers_) break;
-    if (knows(each.server)) continue;
-    entry added{.address = std::move(each), .is_discovered = true};
-    added.address.demands_tls = origin.address.demands_tls;
-    added.address.user = origin.address.user;
-    added.address.password = origin.address.password;
-    added.address.token = origin.address.token;
+    if (knows(address.server)) continue;
+    entry new_entry{.address = std::move(address), .is_discovered = true};
+    new_entry.address.demands_tls = origin.address.demands_tls;
+    new_entry.address.user = origin.address.user;
+    new_entry.address.password = origin.address.password;
+    new_entry.address.token = origin.address.token;
     // Somebody who changes an address on its way must not get a login by a certificate of his own.
-    if (!is_encrypted || !added.address.server.is_name()) {
+    if (!is_encrypted || !new_entry.address.server.is_name()) {
       const bool has_name = !origin.certificate_name.empty() || origin.address.server.is_name();
       if (has_name) {
-        added.certificate_name =
+        new_entry.certificate_name =
             origin.certificate_name.empty() ? origin.address.host() : origin.certificate_name;
       }
     }
-    entries_.push_back(std::move(added));
+    entries_.push_back(std::move(new_entry));
     has_new = true;
   }
   if (has_new && must_shuffle_) shuffle_others();

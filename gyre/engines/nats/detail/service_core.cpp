@@ -32,7 +32,7 @@ constexpr std::size_t max_discovery_requests = 1024;
 // Longer texts of exceptions are cut in replies and statistics.
 constexpr std::size_t max_error_text = 1024;
 
-constexpr int overloaded = 503;
+constexpr int overload_code = 503;
 constexpr int timed_out = 504;
 constexpr int internal_error = 500;
 
@@ -40,9 +40,9 @@ constexpr int internal_error = 500;
   throw std::invalid_argument(std::string(service_class) + ": " + problem);
 }
 
-bool is_name_character(char each) noexcept {
-  return gyre::detail::is_letter(each) || gyre::detail::is_digit(each) || each == '-' ||
-         each == '_';
+bool is_name_character(char character) noexcept {
+  return gyre::detail::is_letter(character) || gyre::detail::is_digit(character) ||
+         character == '-' || character == '_';
 }
 
 // Parts of letters, digits and hyphens with '.' between them.
@@ -50,8 +50,8 @@ bool is_dotted(std::string_view text) noexcept {
   for (;;) {
     const std::size_t end = text.find('.');
     const std::string_view part = text.substr(0, end);
-    const bool is_part = !part.empty() && std::ranges::all_of(part, [](char each) {
-      return each != '_' && is_name_character(each);
+    const bool is_part = !part.empty() && std::ranges::all_of(part, [](char character) {
+      return character != '_' && is_name_character(character);
     });
     if (!is_part) return false;
     if (end == std::string_view::npos) return true;
@@ -70,7 +70,7 @@ bool is_semantic_version(std::string_view text) noexcept {
     text = text.substr(0, hyphen);
   }
   const bool has_numbers = std::ranges::all_of(
-      text, [](char each) { return gyre::detail::is_digit(each) || each == '.'; });
+      text, [](char character) { return gyre::detail::is_digit(character) || character == '.'; });
   return has_numbers && is_dotted(text) && std::ranges::count(text, '.') == 2;
 }
 
@@ -80,14 +80,15 @@ std::string random_service_id() {
   std::array<std::byte, 22> random{};
   gyre::detail::require_random(random, service_class);
   std::string id;
-  for (const std::byte each : random) id += letters[std::to_integer<unsigned>(each) % 64];
+  for (const std::byte byte : random) id += letters[std::to_integer<unsigned>(byte) % 64];
   return id;
 }
 
 // Returns a text of a line, as the value of a header has to be.
 std::string header_text(std::string_view text) {
   std::string result(text.substr(0, max_error_text));
-  std::ranges::replace_if(result, [](char each) { return each == '\r' || each == '\n'; }, ' ');
+  std::ranges::replace_if(
+      result, [](char character) { return character == '\r' || character == '\n'; }, ' ');
   return result;
 }
 
@@ -95,7 +96,7 @@ std::size_t size_of(const message& content) noexcept {
   return content.text().size() + content.headers().lines().size();
 }
 
-service_config checked(service_config config) {
+service_config validate(service_config config) {
   check_service_name(config.name);
   if (!is_semantic_version(config.version)) {
     refuse_config("'" + config.version + "' is no semantic version, such as 1.0.0");
@@ -105,7 +106,7 @@ service_config checked(service_config config) {
   return config;
 }
 
-endpoint_options checked(endpoint_options options) {
+endpoint_options validate(endpoint_options options) {
   if (options.max_concurrent == 0) refuse_config("max_concurrent must be at least 1");
   if (options.timeout <= duration::zero()) refuse_config("timeout must be above zero");
   return options;
@@ -120,14 +121,14 @@ void check_service_name(std::string_view name) {
 
 service_core::service_core(std::shared_ptr<client_core> client, service_config config)
     : client_(std::move(client)),
-      config_(checked(std::move(config))),
+      config_(validate(std::move(config))),
       info_{.name = config_.name,
             .id = random_service_id(),
             .version = config_.version,
             .description = config_.description,
             .metadata = config_.metadata,
             .endpoints = {}},
-      started_(gyre::detail::wall_now()) {}
+      start_time_(gyre::detail::wall_now()) {}
 
 // --- Coroutines ---
 
@@ -148,11 +149,11 @@ void service_core::fail(std::exception_ptr error) noexcept {
 void service_core::start() {
   constexpr std::array<std::pair<verb, const char*>, 3> verbs = {
       {{verb::ping, "$SRV.PING"}, {verb::info, "$SRV.INFO"}, {verb::stats, "$SRV.STATS"}}};
-  for (const auto& [each, name] : verbs) {
+  for (const auto& [verb, name] : verbs) {
     for (const std::string& rest :
          {std::string(), '.' + info_.name, '.' + info_.name + '.' + id()}) {
       discovery& new_discovery = discoveries_.emplace_back(
-          each,
+          verb,
           client_core::subscribe(client_, name + rest, {.max_messages = max_discovery_requests}));
       start(serve_discovery(new_worker(), new_discovery));
     }
@@ -162,7 +163,7 @@ void service_core::start() {
 void service_core::add_endpoint(std::string name, handler serve, endpoint_options options) {
   check_service_name(name);
   if (is_closed_) throw std::logic_error("gyre::nats::service: it has been stopped");
-  endpoint& new_endpoint = endpoints_.emplace_back(std::move(serve), checked(options));
+  endpoint& new_endpoint = endpoints_.emplace_back(std::move(serve), validate(options));
   try {
     if (new_endpoint.options.subject.empty()) new_endpoint.options.subject = name;
     if (new_endpoint.options.queue_group.empty())
@@ -186,8 +187,8 @@ void service_core::add_endpoint(std::string name, handler serve, endpoint_option
 
 task<> service_core::receive(worker self, endpoint& target) {
   for (;;) {
-    task<std::optional<message>> next = target.arrivals.next();
-    std::optional<message> content = co_await std::move(next);
+    task<std::optional<message>> arrival_task = target.arrivals.next();
+    std::optional<message> content = co_await std::move(arrival_task);
     if (!content) co_return;
     self->admit(target, std::move(*content));
   }
@@ -195,15 +196,15 @@ task<> service_core::receive(worker self, endpoint& target) {
 
 task<> service_core::serve_discovery(worker self, discovery& source) {
   for (;;) {
-    task<std::optional<message>> next = source.arrivals.next();
-    const std::optional<message> request = co_await std::move(next);
+    task<std::optional<message>> arrival_task = source.arrivals.next();
+    const std::optional<message> request = co_await std::move(arrival_task);
     if (!request) co_return;
     if (request->reply().empty()) continue;
     const std::string text = self->discovery_reply(source.kind);
-    task<> publishing =
+    task<> publish_task =
         client_core::publish(self->client_, request->reply(), text, publish_options());
-    auto sent = as_expected(std::move(publishing));
-    static_cast<void>(co_await std::move(sent));  // a client without a reply asks again
+    auto result = as_expected(std::move(publish_task));
+    static_cast<void>(co_await std::move(result));  // a client without a reply asks again
   }
 }
 
@@ -237,7 +238,7 @@ void service_core::admit(endpoint& target, message&& content) {
     return;
   }
   ++target.stats.refused;
-  const reply refusal = refuse(target, overloaded, "too many requests wait");
+  const reply refusal = refuse(target, overload_code, "too many requests wait");
   if (content.reply().empty()) return;
   try {
     // Without room in the output the client learns of the refusal by its own time limit.
@@ -264,7 +265,7 @@ task<service_core::reply> service_core::handle(endpoint& target, const service_r
   struct counted_run {
     std::size_t& running;
     ~counted_run() { --running; }
-  } const counted{target.stats.running};
+  } const count_guard{target.stats.running};
   task<service_response> work = target.serve(request);
   const service_response response = co_await std::move(work);
   co_return reply{response.text(), response.headers()};
@@ -281,35 +282,35 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
       target.open_bytes -= bytes;
       target.stats.processing_time = target.stats.processing_time + (loop.now() - begin);
     }
-  } const measured{target, self->client_->loop(), size_of(content)};
+  } const timing{target, self->client_->loop(), size_of(content)};
 
   const std::string reply_subject(content.reply());
   const service_request request(std::move(content), deadline);
-  reply sent;
+  reply response;
   try {
-    auto limited = with_timeout(handle(target, request), deadline - measured.begin);
-    sent = co_await std::move(limited);
+    auto limited_call = with_timeout(handle(target, request), deadline - timing.begin);
+    response = co_await std::move(limited_call);
   } catch (const service_error& error) {
-    sent = self->refuse(target, error.code(), error.text());
+    response = self->refuse(target, error.code(), error.text());
   } catch (const operation_cancelled&) {
-    sent = self->refuse(target, overloaded, "the service ends");
+    response = self->refuse(target, overload_code, "the service ends");
   } catch (const std::system_error& error) {
     // A time limit within the handler may have expired instead.
     if (error.code() == time_limit_errc::expired && self->client_->loop().now() >= deadline) {
-      sent = self->refuse(target, timed_out, "the request has taken too long");
+      response = self->refuse(target, timed_out, "the request has taken too long");
     } else {
-      sent = self->refuse(target, internal_error, "internal error");
+      response = self->refuse(target, internal_error, "internal error");
       target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
     }
   } catch (const std::exception& error) {
-    sent = self->refuse(target, internal_error, "internal error");
+    response = self->refuse(target, internal_error, "internal error");
     target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
   } catch (...) {
-    sent = self->refuse(target, internal_error, "internal error");
+    response = self->refuse(target, internal_error, "internal error");
   }
   if (reply_subject.empty()) co_return;
-  task<> publishing = self->publish_reply(target, reply_subject, std::move(sent));
-  co_await std::move(publishing);
+  task<> publish_task = self->publish_reply(target, reply_subject, std::move(response));
+  co_await std::move(publish_task);
 }
 
 task<> service_core::publish_reply(endpoint& target, std::string_view subject, reply content) {
@@ -317,8 +318,8 @@ task<> service_core::publish_reply(endpoint& target, std::string_view subject, r
   std::error_code error;
   try {
     if (client_core::try_publish(client_, subject, content.text, options)) co_return;
-    task<> publishing = client_core::publish(client_, subject, content.text, options);
-    co_return co_await std::move(publishing);
+    task<> publish_task = client_core::publish(client_, subject, content.text, options);
+    co_return co_await std::move(publish_task);
   } catch (const std::system_error& failure) {
     error = failure.code();
   }
@@ -333,27 +334,27 @@ task<> service_core::publish_reply(endpoint& target, std::string_view subject, r
 
 task<> service_core::drain(std::shared_ptr<service_core> self) {
   self->is_closed_ = true;
-  std::vector<task<>> drained;
-  for (endpoint& each : self->endpoints_) drained.push_back(each.arrivals.drain());
-  for (discovery& each : self->discoveries_) drained.push_back(each.arrivals.drain());
-  auto all_drained = when_all(std::move(drained));
-  co_await std::move(all_drained);
-  auto ended = as_expected(with_timeout(self->ended_.wait(), self->config_.drain_timeout));
-  const auto in_time = co_await std::move(ended);
+  std::vector<task<>> drain_tasks;
+  for (endpoint& endpoint : self->endpoints_) drain_tasks.push_back(endpoint.arrivals.drain());
+  for (discovery& discovery : self->discoveries_) drain_tasks.push_back(discovery.arrivals.drain());
+  auto drain_task = when_all(std::move(drain_tasks));
+  co_await std::move(drain_task);
+  auto end = as_expected(with_timeout(self->end_event_.wait(), self->config_.drain_timeout));
+  const auto in_time = co_await std::move(end);
   if (in_time) co_return;
   self->stop();
-  co_await self->ended_.wait();
+  co_await self->end_event_.wait();
 }
 
 void service_core::stop() noexcept {
   is_closed_ = true;
-  for (endpoint& each : endpoints_) each.arrivals.unsubscribe();
-  for (discovery& each : discoveries_) each.arrivals.unsubscribe();
+  for (endpoint& endpoint : endpoints_) endpoint.arrivals.unsubscribe();
+  for (discovery& discovery : discoveries_) discovery.arrivals.unsubscribe();
   stop_.request_stop();
 }
 
 task<> service_core::wait(std::shared_ptr<service_core> self) {
-  co_await self->ended_.wait();
+  co_await self->end_event_.wait();
   if (self->failure_) std::rethrow_exception(self->failure_);
 }
 
@@ -361,27 +362,27 @@ task<> service_core::wait(std::shared_ptr<service_core> self) {
 
 std::vector<endpoint_stats> service_core::stats() const {
   std::vector<endpoint_stats> result;
-  for (const endpoint& each : endpoints_) {
-    result.push_back(each.stats);
-    result.back().waiting = each.open - std::min(each.open, each.stats.running);
+  for (const endpoint& endpoint : endpoints_) {
+    result.push_back(endpoint.stats);
+    result.back().waiting = endpoint.open - std::min(endpoint.open, endpoint.stats.running);
   }
   return result;
 }
 
 void service_core::reset_stats() noexcept {
-  for (endpoint& each : endpoints_) {
-    each.stats.requests = 0;
-    each.stats.errors = 0;
-    each.stats.refused = 0;
-    each.stats.last_error.clear();
-    each.stats.processing_time = duration::zero();
+  for (endpoint& endpoint : endpoints_) {
+    endpoint.stats.requests = 0;
+    endpoint.stats.errors = 0;
+    endpoint.stats.refused = 0;
+    endpoint.stats.last_error.clear();
+    endpoint.stats.processing_time = duration::zero();
   }
 }
 
 std::string service_core::discovery_reply(verb request) const {
   if (request == verb::ping) return write_ping_reply(info_);
   if (request == verb::info) return write_info_reply(info_);
-  return write_stats_reply(info_, stats(), started_);
+  return write_stats_reply(info_, stats(), start_time_);
 }
 
 }  // namespace gyre::nats::detail

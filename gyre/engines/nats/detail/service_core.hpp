@@ -95,7 +95,7 @@ class service_core : public std::enable_shared_from_this<service_core> {
     worker(worker&& other) noexcept = default;
     worker& operator=(worker&&) = delete;
     ~worker() {
-      if (core_ != nullptr && --core_->workers_ == 0) core_->ended_.set();
+      if (core_ != nullptr && --core_->workers_ == 0) core_->end_event_.set();
     }
 
     service_core* operator->() const noexcept { return core_.get(); }
@@ -122,14 +122,14 @@ class service_core : public std::enable_shared_from_this<service_core> {
   const std::shared_ptr<client_core> client_;
   const service_config config_;
   service_info info_;
-  timestamp started_;
+  timestamp start_time_;
   std::list<endpoint> endpoints_;
   std::list<discovery> discoveries_;
   inplace_stop_source stop_;
   bool is_closed_ = false;  // whether drain() or stop() was called
   std::size_t workers_ = 0;
   std::exception_ptr failure_;
-  manual_reset_event ended_;
+  manual_reset_event end_event_;
 };
 
 }  // namespace gyre::nats::detail

@@ -61,7 +61,7 @@ std::string write_info_reply(const service_info& info) {
   json reply = common_part(info_type, info);
   reply["description"] = info.description;
   json& endpoints = reply["endpoints"] = json::array();
-  for (const endpoint_info& each : info.endpoints) endpoints.push_back(json_of(each));
+  for (const endpoint_info& endpoint : info.endpoints) endpoints.push_back(json_of(endpoint));
   return reply_text(reply);
 }
 
@@ -70,18 +70,20 @@ std::string write_stats_reply(const service_info& info, const std::vector<endpoi
   json reply = common_part("io.nats.micro.v1.stats_response", info);
   reply["started"] = format_timestamp(start_time);
   json& endpoints = reply["endpoints"] = json::array();
-  for (const endpoint_stats& each : stats) {
-    json object = json_of(each.endpoint);
+  for (const endpoint_stats& endpoint : stats) {
+    json object = json_of(endpoint.endpoint);
     object.erase("metadata");
-    object["num_requests"] = each.requests;
-    object["num_errors"] = each.errors;
-    object["last_error"] = each.last_error;
-    object["processing_time"] = each.processing_time.count();
+    object["num_requests"] = endpoint.requests;
+    object["num_errors"] = endpoint.errors;
+    object["last_error"] = endpoint.last_error;
+    object["processing_time"] = endpoint.processing_time.count();
     object["average_processing_time"] =
-        each.requests > 0 ? each.processing_time.count() / static_cast<std::int64_t>(each.requests)
-                          : 0;
-    object["data"] = {
-        {"refused", each.refused}, {"running", each.running}, {"waiting", each.waiting}};
+        endpoint.requests > 0
+            ? endpoint.processing_time.count() / static_cast<std::int64_t>(endpoint.requests)
+            : 0;
+    object["data"] = {{"refused", endpoint.refused},
+                      {"running", endpoint.running},
+                      {"waiting", endpoint.waiting}};
     endpoints.push_back(std::move(object));
   }
   return reply_text(reply);
@@ -100,12 +102,12 @@ std::optional<service_info> read_info_reply(std::string_view text) {
   if (info.name.empty() || info.id.empty()) return std::nullopt;
   const auto endpoints = reply.find("endpoints");
   if (endpoints == reply.end() || !endpoints->is_array()) return info;
-  for (const json& each : *endpoints) {
-    if (!each.is_object()) continue;
-    info.endpoints.push_back({.name = text_in(each, "name"),
-                              .subject = text_in(each, "subject"),
-                              .queue_group = text_in(each, "queue_group"),
-                              .metadata = metadata_in(each)});
+  for (const json& endpoint : *endpoints) {
+    if (!endpoint.is_object()) continue;
+    info.endpoints.push_back({.name = text_in(endpoint, "name"),
+                              .subject = text_in(endpoint, "subject"),
+                              .queue_group = text_in(endpoint, "queue_group"),
+                              .metadata = metadata_in(endpoint)});
   }
   return info;
 }

@@ -18,14 +18,14 @@ class slot_table {
  public:
   /// Adds an object, and returns its key, which is at least 2^24. Throws std::bad_alloc.
   std::uint64_t insert(T& object) {
-    if (free_.empty()) {
+    if (free_slots_.empty()) {
       if (slots_.size() >> slot_bits != 0) throw std::bad_alloc();
-      free_.reserve(slots_.size() + 1);  // erase() then needs no memory, and cannot fail
+      free_slots_.reserve(slots_.size() + 1);  // erase() then needs no memory, and cannot fail
       slots_.emplace_back();
-      free_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
+      free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
     }
-    const std::uint32_t index = free_.back();
-    free_.pop_back();
+    const std::uint32_t index = free_slots_.back();
+    free_slots_.pop_back();
     slots_[index] = {&object, ++sequence_ << slot_bits | index};
     return slots_[index].key;
   }
@@ -40,9 +40,9 @@ class slot_table {
     if (find(key) == nullptr) return;
     const std::uint32_t index = index_of(key);
     slots_[index] = {};
-    free_.push_back(index);
+    free_slots_.push_back(index);
   }
-  std::size_t size() const noexcept { return slots_.size() - free_.size(); }
+  std::size_t size() const noexcept { return slots_.size() - free_slots_.size(); }
   /// Calls `visit(T&)` for each object. It may erase objects.
   template <class Visit>
   void for_each(Visit visit) {
@@ -66,7 +66,7 @@ class slot_table {
   };
 
   std::vector<slot> slots_;
-  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_slots_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -15,29 +15,29 @@ namespace {
 constexpr std::size_t max_subject = 2000;
 
 [[noreturn]] void refuse_subject(const char* problem, std::string_view text) {
-  constexpr std::size_t shown = 100;
-  throw std::system_error(
-      make_error_code(errc::bad_subject),
-      std::string("gyre::nats: ") + problem + " '" + std::string(text.substr(0, shown)) + "'");
+  constexpr std::size_t max_shown_size = 100;
+  throw std::system_error(make_error_code(errc::bad_subject),
+                          std::string("gyre::nats: ") + problem + " '" +
+                              std::string(text.substr(0, max_shown_size)) + "'");
 }
 
-bool is_printable(char each) noexcept {
-  return static_cast<unsigned char>(each) > ' ' && each != '\x7f';
+bool is_printable(char character) noexcept {
+  return static_cast<unsigned char>(character) > ' ' && character != '\x7f';
 }
 
 // Whether the tokens are allowed. None of them may be a wildcard unless `may_have_wildcards`.
 bool has_good_tokens(std::string_view subject, bool may_have_wildcards) noexcept {
   std::size_t first = 0;
-  for (std::size_t each = 0; each <= subject.size(); ++each) {
-    if (each < subject.size() && subject[each] != '.') {
-      if (!is_printable(subject[each])) return false;
+  for (std::size_t i = 0; i <= subject.size(); ++i) {
+    if (i < subject.size() && subject[i] != '.') {
+      if (!is_printable(subject[i])) return false;
       continue;
     }
-    const std::string_view token = subject.substr(first, each - first);
+    const std::string_view token = subject.substr(first, i - first);
     if (token.empty()) return false;
     if (token == "*" && !may_have_wildcards) return false;
-    if (token == ">" && (!may_have_wildcards || each < subject.size())) return false;
-    first = each + 1;
+    if (token == ">" && (!may_have_wildcards || i < subject.size())) return false;
+    first = i + 1;
   }
   return true;
 }

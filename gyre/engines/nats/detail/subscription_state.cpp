@@ -6,7 +6,7 @@
 namespace gyre::nats::detail {
 
 subscription_state::push_result subscription_state::push(const operation& source) noexcept {
-  ++received_;
+  ++received_messages_;
   const std::size_t size = sizeof(message_block) + source.subject.size() + source.reply.size() +
                            source.headers.size() + source.payload.size();
   const auto is_full = [this, size] {
@@ -18,36 +18,36 @@ subscription_state::push_result subscription_state::push(const operation& source
   push_result result = push_result::queued;
   if (is_full()) {
     if (options_.when_full == full_queue_policy::end) {
-      ++dropped_;
+      ++dropped_messages_;
       return push_result::overflow;
     }
     result = note_drop();
     if (options_.when_full == full_queue_policy::drop_newest) {
-      ++dropped_;
+      ++dropped_messages_;
       has_gap_ = true;
       return result;
     }
     while (is_full()) drop_oldest();
   }
-  message_ptr added;
+  message_ptr new_message;
   try {
-    added = message_block::make(source);
+    new_message = message_block::make(source);
   } catch (const std::bad_alloc&) {
-    ++dropped_;
+    ++dropped_messages_;
     has_gap_ = true;
     return note_drop();
   }
-  added->follows_gap = std::exchange(has_gap_, false);
+  new_message->follows_gap = std::exchange(has_gap_, false);
   bytes_ += size;
   ++count_;
-  messages_.push_back(*added.release());
+  messages_.push_back(*new_message.release());
   arrival_.set();
   return result;
 }
 
 void subscription_state::drop_oldest() noexcept {
   pop().reset();
-  ++dropped_;
+  ++dropped_messages_;
   if (messages_.empty()) {
     has_gap_ = true;
   } else {

@@ -44,11 +44,11 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   std::uint64_t limit() const noexcept { return options_.unsubscribe_after; }
   std::size_t waiting() const noexcept { return count_; }
   std::size_t waiting_bytes() const noexcept { return bytes_; }
-  std::uint64_t received() const noexcept { return received_; }
-  std::uint64_t dropped() const noexcept { return dropped_; }
+  std::uint64_t received() const noexcept { return received_messages_; }
+  std::uint64_t dropped() const noexcept { return dropped_messages_; }
   bool is_draining() const noexcept { return state_ == state::draining; }
   bool has_ended() const noexcept { return state_ == state::ended; }
-  bool has_reached_limit() const noexcept { return limit() > 0 && received_ >= limit(); }
+  bool has_reached_limit() const noexcept { return limit() > 0 && received_messages_ >= limit(); }
 
   /// Queues a message, or drops one, as the policy says; without memory the new one. Overflow: the
   /// subscription must end.
@@ -73,9 +73,9 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   /// one. Removes the subscription from the list of client_core.
   void note_consumed() noexcept {
     unlink();
-    consumed_.set();
+    consumption_event_.set();
   }
-  auto wait_until_consumed() noexcept { return consumed_.wait(); }
+  auto wait_until_consumed() noexcept { return consumption_event_.wait(); }
 
   std::uint64_t sid = 0;  ///< the number by which the server knows it; client_core sets it
 
@@ -89,14 +89,14 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   intrusive_queue<message_block> messages_;
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;
-  std::uint64_t received_ = 0;
-  std::uint64_t dropped_ = 0;
+  std::uint64_t received_messages_ = 0;
+  std::uint64_t dropped_messages_ = 0;
   std::exception_ptr error_;
   state state_ = state::active;
   bool has_gap_ = false;
   bool is_dropping_ = false;  // whether a message was dropped since the queue was empty
   auto_reset_event arrival_;
-  manual_reset_event consumed_;
+  manual_reset_event consumption_event_;
 };
 
 }  // namespace gyre::nats::detail

@@ -48,17 +48,17 @@ tls_upgrade::status tls_upgrade::handshake() {
 
 tls_upgrade::status tls_upgrade::read_info() {
   const std::string_view text(reinterpret_cast<const char*>(unread().data()), unread().size());
-  const std::size_t end = text.find('\n', scanned_);
-  scanned_ = text.size();
+  const std::size_t end = text.find('\n', scanned_bytes_);
+  scanned_bytes_ = text.size();
   if (end == std::string_view::npos) {
     if (text.size() > parser::max_info_size) return fail(make_error_code(errc::bad_message));
     return status::wants_input;
   }
   const std::string_view line = text.substr(0, end + 1);
   parser lines(0);
-  const auto found = lines.parse(line);
-  const bool is_info = found && *found && (*found)->kind == operation_kind::info;
-  const std::optional<info_message> info = is_info ? parse_info((*found)->text) : std::nullopt;
+  const auto operation = lines.parse(line);
+  const bool is_info = operation && *operation && (*operation)->kind == operation_kind::info;
+  const std::optional<info_message> info = is_info ? parse_info((*operation)->text) : std::nullopt;
   if (!info) return fail(make_error_code(errc::bad_message));
   if (!info->tls_required && !info->tls_available) {
     return fail(make_error_code(errc::tls_not_available));

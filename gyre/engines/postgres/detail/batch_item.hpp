@@ -62,13 +62,13 @@ class affected_item : public result_item<std::uint64_t> {
   using result_item::result_item;
 
   row_sink& rows() noexcept override { return rows_; }
-  void complete(std::uint64_t rows) noexcept override { affected_ = rows; }
+  void complete(std::uint64_t rows) noexcept override { affected_rows_ = rows; }
 
  private:
-  std::uint64_t& result() override { return affected_; }
+  std::uint64_t& result() override { return affected_rows_; }
 
   no_rows rows_;
-  std::uint64_t affected_ = 0;
+  std::uint64_t affected_rows_ = 0;
 };
 
 template <class Row>
@@ -119,13 +119,13 @@ template <class Item, class... Kept>
 class bound_item final : public Item {
  public:
   bound_item(statement text, std::tuple<Kept...> arguments)
-      : Item(std::move(text)), kept_(std::move(arguments)), bound_(kept_) {}
+      : Item(std::move(text)), values_(std::move(arguments)), bound_values_(values_) {}
 
-  const argument_list& arguments() const noexcept override { return bound_; }
+  const argument_list& arguments() const noexcept override { return bound_values_; }
 
  private:
-  const std::tuple<Kept...> kept_;
-  const bound_arguments<Kept...> bound_;
+  const std::tuple<Kept...> values_;
+  const bound_arguments<Kept...> bound_values_;
 };
 
 /// The statements of a batch.

@@ -42,13 +42,13 @@ struct distinct_statements {
   std::vector<std::size_t> places;
 
   explicit distinct_statements(const batch_items& work) {
-    std::map<std::string_view, std::size_t> known;
+    std::map<std::string_view, std::size_t> indices;
     places.reserve(work.items.size());
-    for (const auto& each : work.items) {
-      const statement& text = each->text();
-      const auto [found, is_new] = known.try_emplace(text.text(), statements.size());
+    for (const auto& item : work.items) {
+      const statement& text = item->text();
+      const auto [entry, is_new] = indices.try_emplace(text.text(), statements.size());
       if (is_new) statements.push_back(&text);
-      places.push_back(found->second);
+      places.push_back(entry->second);
     }
   }
 };
@@ -69,7 +69,7 @@ void batch_reply::on_complete(std::string_view tag) noexcept {
   if (has_error()) return;
   try {
     results_.complete(affected());
-    ++completed_;
+    ++completed_items_;
   } catch (...) {
     fail(std::current_exception());
   }
@@ -96,50 +96,51 @@ void batch_run::end() noexcept {
 task<std::unique_ptr<batch_run>> batch_run::begin(shared_runner runner,
                                                   std::vector<const statement*> statements,
                                                   batch_results& results) {
-  task<joined_transaction> joining = runner->join(false);
-  joined_transaction joined = co_await std::move(joining);
+  task<joined_transaction> join_task = runner->join(false);
+  joined_transaction transaction = co_await std::move(join_task);
   const task_context& context = co_await gyre::detail::this_context();
-  require_caller(context, joined.state->core().loop());
-  joined.state->require_usable();
-  auto result = std::make_unique<batch_run>(std::move(joined), std::move(statements), results);
-  task<> preparing = result->prepare();
-  co_await std::move(preparing);
+  require_caller(context, transaction.state->core().loop());
+  transaction.state->require_usable();
+  auto result = std::make_unique<batch_run>(std::move(transaction), std::move(statements), results);
+  task<> prepare_task = result->prepare();
+  co_await std::move(prepare_task);
   co_return result;
 }
 
 task<> batch_run::prepare() {
-  prepared_.reserve(statements_.size());
-  for (const statement* const each : statements_) {
-    task<connection_core::shared_statement> preparing = transaction_.state->prepare(each->text());
-    connection_core::shared_statement prepared = co_await std::move(preparing);
-    prepared_.push_back(std::move(prepared));
+  prepared_statements_.reserve(statements_.size());
+  for (const statement* const source : statements_) {
+    task<connection_core::shared_statement> prepare_task =
+        transaction_.state->prepare(source->text());
+    connection_core::shared_statement statement = co_await std::move(prepare_task);
+    prepared_statements_.push_back(std::move(statement));
   }
 }
 
 void batch_run::begin_rows(std::size_t statement_place, row_sink& rows) try {
-  rows.begin(prepared_[statement_place]->columns());
+  rows.begin(prepared_statements_[statement_place]->columns());
 } catch (const std::system_error& error) {
-  throw_at(added_, error);
+  throw_at(added_items_, error);
 }
 
 void batch_run::add(std::size_t statement_place, const argument_list& arguments) {
-  const prepared_statement& prepared = *prepared_[statement_place];
+  const prepared_statement& statement = *prepared_statements_[statement_place];
   const std::size_t size = bytes_.size();
   try {
     message_writer writer(bytes_);
     writer.bind(
-        {}, prepared.name(),
-        [&](io::buffer& output) { arguments.write(output, prepared.parameters()); },
-        prepared.result_formats());
+        {}, statement.name(),
+        [&](io::buffer& output) { arguments.write(output, statement.parameters()); },
+        statement.result_formats());
     writer.execute({}, 0);
   } catch (const std::system_error& error) {
     bytes_.drop_last(bytes_.size() - size);
-    throw_at(added_, error);
+    throw_at(added_items_, error);
   } catch (...) {
     bytes_.drop_last(bytes_.size() - size);
     throw;
   }
-  ++added_;
+  ++added_items_;
 }
 
 task<> batch_run::begin_request() {
@@ -148,8 +149,8 @@ task<> batch_run::begin_request() {
   co_await std::move(turn);
   try {
     state.set_limit(state.limit_of(*statements_.front()));
-    const std::vector<std::string_view> before = state.prefix();
-    state.core().begin_batch(reply_, before);
+    const std::vector<std::string_view> prefix = state.prefix();
+    state.core().begin_batch(reply_, prefix);
   } catch (...) {
     state.core().cancel_admission();
     throw;
@@ -160,8 +161,8 @@ task<> batch_run::begin_request() {
 
 task<bool> batch_run::send() {
   if (!has_begun_) {
-    task<> beginning = begin_request();
-    co_await std::move(beginning);
+    task<> begin_task = begin_request();
+    co_await std::move(begin_task);
   }
   connection_core& core = transaction_.state->core();
   core.append_to_batch(reply_, bytes_.bytes());
@@ -174,14 +175,14 @@ task<bool> batch_run::send() {
 task<bool> batch_run::finish(bool may_repeat) {
   const trace::detail::named_wait record(trace::detail::event_kind::statement,
                                          statements_.front()->text());
-  if (added_ == 0) {
+  if (added_items_ == 0) {
     end();
     co_return true;
   }
   connection_core& core = transaction_.state->core();
   if (!has_begun_) {
-    task<> beginning = begin_request();
-    co_await std::move(beginning);
+    task<> begin_task = begin_request();
+    co_await std::move(begin_task);
   }
   // After an error of a row the statements before it must not take effect either.
   if (reply_.has_error()) {
@@ -202,10 +203,10 @@ task<bool> batch_run::finish(bool may_repeat) {
 
 void batch_run::forget(bool is_refused) noexcept {
   connection_core& core = transaction_.state->core();
-  for (std::size_t place = 0; place < prepared_.size(); ++place) {
+  for (std::size_t place = 0; place < prepared_statements_.size(); ++place) {
     if (!is_refused && statements_[place]->options().is_prepared) continue;
     try {
-      core.forget_prepared(*prepared_[place]);
+      core.forget_prepared(*prepared_statements_[place]);
     } catch (...) {
       return;  // there is no memory: the statement remains prepared
     }
@@ -228,34 +229,34 @@ void batch_run::throw_failure() {
   // An error of what is sent before the first statement, such as BEGIN, has no statement.
   throw batch_error(index,
                     has_limit && code == errc::query_canceled ? errc::statement_timeout : code,
-                    failure, index < added_ ? results_.text_at(index) : std::string_view());
+                    failure, index < added_items_ ? results_.text_at(index) : std::string_view());
 }
 
 task<> execute_items(shared_runner runner, batch_items& work) {
   require_runner(runner);
-  for (const auto& each : work.items) each->set_result(false);
+  for (const auto& item : work.items) item->set_result(false);
   if (work.items.empty()) co_return;
-  const distinct_statements distinct(work);
+  const distinct_statements statements(work);
   item_results results(work);
   bool may_repeat = true;
   for (;;) {
     results.begin();
-    auto beginning = batch_run::begin(runner, distinct.statements, results);
-    const std::unique_ptr<batch_run> run = co_await std::move(beginning);
+    auto begin_task = batch_run::begin(runner, statements.statements, results);
+    const std::unique_ptr<batch_run> run = co_await std::move(begin_task);
     for (std::size_t index = 0; index < work.items.size(); ++index) {
       batch_item& item = *work.items[index];
-      run->begin_rows(distinct.places[index], item.rows());
-      run->add(distinct.places[index], item.arguments());
+      run->begin_rows(statements.places[index], item.rows());
+      run->add(statements.places[index], item.arguments());
       if (!run->is_full()) continue;
-      task<bool> sending = run->send();
-      const bool continues = co_await std::move(sending);
+      task<bool> send_task = run->send();
+      const bool continues = co_await std::move(send_task);
       if (!continues) break;
     }
-    task<bool> finishing = run->finish(std::exchange(may_repeat, false));
-    const bool is_done = co_await std::move(finishing);
+    task<bool> finish_task = run->finish(std::exchange(may_repeat, false));
+    const bool is_done = co_await std::move(finish_task);
     if (is_done) break;
   }
-  for (const auto& each : work.items) each->set_result(true);
+  for (const auto& item : work.items) item->set_result(true);
 }
 
 }  // namespace gyre::postgres::detail

@@ -50,7 +50,7 @@ class batch_reply final : public statement_reply {
   ~batch_reply() override = default;
 
   /// Returns the number of executions that were completed: the index of one that has failed.
-  std::size_t completed() const noexcept { return completed_; }
+  std::size_t completed() const noexcept { return completed_items_; }
   void on_complete(std::string_view tag) noexcept override;
 
  private:
@@ -66,7 +66,7 @@ class batch_reply final : public statement_reply {
 
   forwarded_rows rows_;
   batch_results& results_;
-  std::size_t completed_ = 0;
+  std::size_t completed_items_ = 0;
 };
 
 /// A batch on a connection of its own, or that of a transaction or session, which meanwhile refuses
@@ -113,9 +113,9 @@ class batch_run {
   const joined_transaction transaction_;
   const std::vector<const statement*> statements_;
   const batch_results& results_;
-  std::vector<connection_core::shared_statement> prepared_;
+  std::vector<connection_core::shared_statement> prepared_statements_;
   io::buffer bytes_;
-  std::size_t added_ = 0;
+  std::size_t added_items_ = 0;
   bool has_begun_ = false;
   bool is_open_ = true;  // whether others are refused
   batch_reply reply_;
@@ -134,7 +134,7 @@ class bound_row final : public argument_list {
 
  private:
   void add_all(argument_sequence& sequence) const override {
-    row_traits<Row>::for_each(row_, [&](const auto& each) { sequence.add(each); });
+    row_traits<Row>::for_each(row_, [&](const auto& column) { sequence.add(column); });
   }
 
   const Row& row_;
@@ -168,32 +168,32 @@ task<std::vector<std::uint64_t>> execute_rows(shared_runner runner, statement te
   affected_counts counts(text);
   bool may_repeat = std::ranges::forward_range<Rows>;
   for (;;) {
-    auto beginning = batch_run::begin(runner, {&text}, counts);
-    const std::unique_ptr<batch_run> run = co_await std::move(beginning);
+    auto begin_task = batch_run::begin(runner, {&text}, counts);
+    const std::unique_ptr<batch_run> run = co_await std::move(begin_task);
     if constexpr (std::ranges::sized_range<Rows>) {
       counts.reset(static_cast<std::size_t>(std::ranges::size(rows)));
     } else {
       counts.reset(0);
     }
     if constexpr (generator_to_copy<Rows>) {
-      while (const auto* each = co_await rows.next()) {
-        run->add(0, bound_row<row>(*each));
+      while (const auto* values = co_await rows.next()) {
+        run->add(0, bound_row<row>(*values));
         if (!run->is_full()) continue;
-        task<bool> sending = run->send();
-        const bool continues = co_await std::move(sending);
+        task<bool> send_task = run->send();
+        const bool continues = co_await std::move(send_task);
         if (!continues) break;
       }
     } else {
-      for (const row& each : rows) {
-        run->add(0, bound_row<row>(each));
+      for (const row& values : rows) {
+        run->add(0, bound_row<row>(values));
         if (!run->is_full()) continue;
-        task<bool> sending = run->send();
-        const bool continues = co_await std::move(sending);
+        task<bool> send_task = run->send();
+        const bool continues = co_await std::move(send_task);
         if (!continues) break;
       }
     }
-    task<bool> finishing = run->finish(std::exchange(may_repeat, false));
-    const bool is_done = co_await std::move(finishing);
+    task<bool> finish_task = run->finish(std::exchange(may_repeat, false));
+    const bool is_done = co_await std::move(finish_task);
     if (is_done) co_return counts.take();
   }
 }

@@ -18,56 +18,56 @@ namespace gyre::postgres::detail {
 /// and is_good() is false: so that a caller checks once.
 class body_reader {
  public:
-  explicit body_reader(std::span<const std::byte> body) noexcept : left_(body) {}
+  explicit body_reader(std::span<const std::byte> body) noexcept : rest_(body) {}
 
   bool is_good() const noexcept { return is_good_; }
   /// Whether all bytes were read, and no more than those.
-  bool is_complete() const noexcept { return is_good_ && left_.empty(); }
-  std::span<const std::byte> left() const noexcept { return left_; }
+  bool is_complete() const noexcept { return is_good_ && rest_.empty(); }
+  std::span<const std::byte> left() const noexcept { return rest_; }
 
   template <std::integral T>
   T read() noexcept {
-    if (left_.size() < sizeof(T)) return static_cast<T>(fail());
-    const T value = static_cast<T>(load_be<std::make_unsigned_t<T>>(left_.data()));
-    left_ = left_.subspan(sizeof(T));
+    if (rest_.size() < sizeof(T)) return static_cast<T>(fail());
+    const T value = static_cast<T>(load_be<std::make_unsigned_t<T>>(rest_.data()));
+    rest_ = rest_.subspan(sizeof(T));
     return value;
   }
   std::span<const std::byte> bytes(std::size_t count) noexcept {
-    if (left_.size() < count) {
+    if (rest_.size() < count) {
       fail();
       return {};
     }
-    const auto taken = left_.first(count);
-    left_ = left_.subspan(count);
-    return taken;
+    const auto result = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return result;
   }
   /// A text up to its zero byte, which is consumed.
   std::string_view text() noexcept {
-    const void* const end = left_.empty() ? nullptr : std::memchr(left_.data(), 0, left_.size());
+    const void* const end = rest_.empty() ? nullptr : std::memchr(rest_.data(), 0, rest_.size());
     if (end == nullptr) {
       fail();
       return {};
     }
-    const auto size = static_cast<std::size_t>(static_cast<const std::byte*>(end) - left_.data());
-    const std::string_view read(reinterpret_cast<const char*>(left_.data()), size);
-    left_ = left_.subspan(size + 1);
-    return read;
+    const auto size = static_cast<std::size_t>(static_cast<const std::byte*>(end) - rest_.data());
+    const std::string_view result(reinterpret_cast<const char*>(rest_.data()), size);
+    rest_ = rest_.subspan(size + 1);
+    return result;
   }
   /// Returns all bytes that are left, as text.
   std::string_view rest() noexcept {
-    const std::string_view read(reinterpret_cast<const char*>(left_.data()), left_.size());
-    left_ = {};
-    return read;
+    const std::string_view result(reinterpret_cast<const char*>(rest_.data()), rest_.size());
+    rest_ = {};
+    return result;
   }
 
  private:
   int fail() noexcept {
     is_good_ = false;
-    left_ = {};
+    rest_ = {};
     return 0;
   }
 
-  std::span<const std::byte> left_;
+  std::span<const std::byte> rest_;
   bool is_good_ = true;
 };
 

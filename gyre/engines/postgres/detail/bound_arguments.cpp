@@ -26,7 +26,7 @@ void argument_list::write(io::buffer& output, std::span<const oid> types) const 
   }
   output.append(static_cast<std::uint16_t>(size()));
   const std::size_t formats = output.size();
-  for (std::size_t each = 0; each < size(); ++each) output.append(std::uint16_t{0});
+  for (std::size_t i = 0; i < size(); ++i) output.append(std::uint16_t{0});
   output.append(static_cast<std::uint16_t>(size()));
   argument_sequence sequence(output, types, argument_writer::write_target::parameter, formats);
   add_all(sequence);

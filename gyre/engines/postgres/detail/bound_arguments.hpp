@@ -69,7 +69,7 @@ class bound_arguments final : public argument_list {
 
  private:
   void add_all(argument_sequence& sequence) const override {
-    std::apply([&](const auto&... each) { (sequence.add(each), ...); }, values_);
+    std::apply([&](const auto&... values) { (sequence.add(values), ...); }, values_);
   }
 
   const std::tuple<Kept...>& values_;

@@ -84,17 +84,18 @@ client_core::client_core(event_loop& loop, const client_options& options)
       login_(std::make_shared<credentials>(options.user, options.password)),
       tls_(context_of(options)),
       random_(gyre::detail::random_seed()),
-      owned_(std::make_shared<connection_list>()) {
-  connection_options own = options_of_connection();
-  own.is_shared = false;
-  own.reconnects = false;
+      owned_connections_(std::make_shared<connection_list>()) {
+  connection_options own_options = options_of_connection();
+  own_options.is_shared = false;
+  own_options.reconnects = false;
   net::connection_pool_options pool_options;
   pool_options.max_open = options.max_open;
   pool_options.max_waiting = options.max_waiting;
   pool_options.idle_timeout = options.idle_timeout;
   pool_options.max_lifetime = options.max_lifetime;
   pool_options.connect_timeout = duration::max();  // each attempt has its own
-  pool_.emplace(loop, open_owned{loop, options.server, std::move(own), owned_}, pool_options);
+  pool_.emplace(loop, open_owned{loop, options.server, std::move(own_options), owned_connections_},
+                pool_options);
 }
 
 client_core::~client_core() { close(); }
@@ -140,24 +141,24 @@ connection_options client_core::options_of_connection() const {
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics now = counts_;
-  for (const auto& each : shared_) {
-    if (each->is_ready()) ++now.shared;
-    now.in_flight += each->in_flight();
-    now.waiting += each->waiting();
+  for (const auto& connection : shared_connections_) {
+    if (connection->is_ready()) ++now.shared;
+    now.in_flight += connection->in_flight();
+    now.waiting += connection->waiting();
   }
-  const net::connection_pool_metrics own = pool_->metrics();
-  now.open = own.open;
-  now.idle = own.idle;
-  now.waiting += own.waiting;
+  const net::connection_pool_metrics pool_metrics = pool_->metrics();
+  now.open = pool_metrics.open;
+  now.idle = pool_metrics.idle;
+  now.waiting += pool_metrics.waiting;
   return now;
 }
 
 void client_core::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
-  for (const auto& each : shared_) each->close();
+  for (const auto& connection : shared_connections_) connection->close();
   pool_->close();
-  const connection_list open = std::move(*owned_);
-  for (const auto& each : open) each->close();
+  const connection_list connections = std::move(*owned_connections_);
+  for (const auto& connection : connections) connection->close();
   if (listener_ != nullptr) listener_->end();
 }
 
@@ -170,27 +171,29 @@ void client_core::require_open() const {
 // --- Shared connections ---
 
 std::shared_ptr<connection_core> client_core::choose_shared() {
-  if (shared_.empty()) add_shared();
-  const auto load = [](const std::shared_ptr<connection_core>& each) {
+  if (shared_connections_.empty()) add_shared();
+  const auto load = [](const std::shared_ptr<connection_core>& connection) {
     constexpr std::size_t max_value = std::numeric_limits<std::size_t>::max();
-    if (!each->is_ready()) return max_value;
-    return each->is_fenced() ? max_value - 1 : each->in_flight() + each->waiting();
+    if (!connection->is_ready()) return max_value;
+    return connection->is_fenced() ? max_value - 1
+                                   : connection->in_flight() + connection->waiting();
   };
-  const std::shared_ptr<connection_core>& least = *std::ranges::min_element(shared_, {}, load);
-  if (!least->is_ready()) return shared_.front();
-  if (load(least) >= options_.pipeline_depth && shared_.size() < options_.max_shared) {
-    const std::shared_ptr<connection_core> chosen = least;
+  const std::shared_ptr<connection_core>& least =
+      *std::ranges::min_element(shared_connections_, {}, load);
+  if (!least->is_ready()) return shared_connections_.front();
+  if (load(least) >= options_.pipeline_depth && shared_connections_.size() < options_.max_shared) {
+    const std::shared_ptr<connection_core> connection = least;
     add_shared();
     // It connects beside the calls, which the others serve meanwhile.
-    shared_.back()->set_needed(true);
-    shared_.back()->connect_if_needed();
-    return chosen;
+    shared_connections_.back()->set_needed(true);
+    shared_connections_.back()->connect_if_needed();
+    return connection;
   }
   return least;
 }
 
 void client_core::add_shared() {
-  shared_.push_back(
+  shared_connections_.push_back(
       std::make_shared<connection_core>(loop_, options_.server, options_of_connection()));
 }
 
@@ -213,13 +216,13 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
   for (std::size_t uses = 1;;) {
     require_open();
     const std::shared_ptr<connection_core> core = choose_shared();
-    connection_core::shared_statement prepared = core->find_prepared(text.text());
-    if (prepared == nullptr) {
-      task<connection_core::shared_statement> preparing =
+    connection_core::shared_statement statement = core->find_prepared(text.text());
+    if (statement == nullptr) {
+      task<connection_core::shared_statement> prepare_task =
           connection_core::prepare(core, text.text());
       bool was_lost = false;
       try {
-        prepared = co_await std::move(preparing);
+        statement = co_await std::move(prepare_task);
       } catch (const std::system_error& error) {
         // A preparation changes nothing, so it can be repeated.
         if (error.code() != errc::connection_lost || uses == max_uses) throw;
@@ -231,12 +234,12 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
         continue;
       }
     }
-    rows.begin(prepared->columns());
+    rows.begin(statement->columns());
     if (!core->try_admit()) {
       task<> turn = core->admit();
       co_await std::move(turn);
       // The connection may be another one.
-      if (core->find_prepared(text.text()) != prepared) {
+      if (core->find_prepared(text.text()) != statement) {
         core->cancel_admission();
         continue;
       }
@@ -254,8 +257,8 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
         throw;
       }
     }
-    core->execute(reply, *prepared,
-                  [&](io::buffer& output) { arguments.write(output, prepared->parameters()); },
+    core->execute(reply, *statement,
+                  [&](io::buffer& output) { arguments.write(output, statement->parameters()); },
                   {.prefix = std::span<const std::string_view>(&prefix, prefix.empty() ? 0 : 1)});
     ++counts_.statements;
     co_await reply.wait();
@@ -268,11 +271,11 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
       continue;
     }
     if (reply.server_failure() && is_stale(*reply.server_failure())) {
-      core->forget_prepared(*prepared);
+      core->forget_prepared(*statement);
       // The refused statement has changed nothing.
       if (!std::exchange(was_stale, true)) continue;
     }
-    if (!text.options().is_prepared) core->forget_prepared(*prepared);
+    if (!text.options().is_prepared) core->forget_prepared(*statement);
     reply.throw_if_failed(text.text(), has_limit);
     co_return reply.affected();
   }
@@ -282,62 +285,62 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
 
 task<std::shared_ptr<connection_lease>> client_core::lease(shared self) {
   self->require_open();
-  auto taking = self->pool_->acquire();
-  connection_lease::pooled taken = co_await std::move(taking);
-  co_return std::make_shared<connection_lease>(self, std::move(taken));
+  auto lease_task = self->pool_->acquire();
+  connection_lease::pooled connection = co_await std::move(lease_task);
+  co_return std::make_shared<connection_lease>(self, std::move(connection));
 }
 
 task<transaction_state::shared> client_core::begin_transaction(shared self,
                                                                transaction_options options) {
-  task<std::shared_ptr<connection_lease>> taking = lease(self);
-  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  task<std::shared_ptr<connection_lease>> lease_task = lease(self);
+  std::shared_ptr<connection_lease> own_lease = co_await std::move(lease_task);
   ++self->counts_.transactions;
-  co_return transaction_state::transaction(std::move(taken), options);
+  co_return transaction_state::transaction(std::move(own_lease), options);
 }
 
 task<> client_core::run_script(std::string script) {
-  task<std::shared_ptr<connection_lease>> taking = lease(shared_from_this());
-  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  task<std::shared_ptr<connection_lease>> lease_task = lease(shared_from_this());
+  std::shared_ptr<connection_lease> own_lease = co_await std::move(lease_task);
   // A script may have changed settings.
-  taken->keep_from_others();
-  const transaction_state::shared own = transaction_state::session(std::move(taken));
-  task<> running = own->run_script(std::move(script));
-  co_await std::move(running);
+  own_lease->keep_from_others();
+  const transaction_state::shared session = transaction_state::session(std::move(own_lease));
+  task<> run_task = session->run_script(std::move(script));
+  co_await std::move(run_task);
 }
 
 task<joined_transaction> client_core::join(bool needs_transaction) {
-  task<std::shared_ptr<connection_lease>> taking = lease(shared_from_this());
-  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  task<std::shared_ptr<connection_lease>> lease_task = lease(shared_from_this());
+  std::shared_ptr<connection_lease> own_lease = co_await std::move(lease_task);
   transaction_state::shared state = needs_transaction
-                                        ? transaction_state::transaction(std::move(taken), {})
-                                        : transaction_state::session(std::move(taken));
+                                        ? transaction_state::transaction(std::move(own_lease), {})
+                                        : transaction_state::session(std::move(own_lease));
   co_return joined_transaction{std::move(state), true};
 }
 
 const std::shared_ptr<listener>& client_core::notifications() {
   if (listener_ == nullptr) {
-    connection_options own = options_of_connection();
-    own.reply_timeout = own.ping_timeout;  // LISTEN takes no time
-    listener_ = std::make_shared<listener>(loop_, options_.server, own);
+    connection_options options = options_of_connection();
+    options.reply_timeout = options.ping_timeout;  // LISTEN takes no time
+    listener_ = std::make_shared<listener>(loop_, options_.server, options);
   }
   return listener_;
 }
 
 task<postgres::session> acquire_session(client_core::shared client) {
   require_runner(client);
-  task<std::shared_ptr<connection_lease>> taking = client_core::lease(client);
-  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
-  taken->keep_from_others();
-  co_return postgres::session(transaction_state::session(std::move(taken)));
+  task<std::shared_ptr<connection_lease>> lease_task = client_core::lease(client);
+  std::shared_ptr<connection_lease> own_lease = co_await std::move(lease_task);
+  own_lease->keep_from_others();
+  co_return postgres::session(transaction_state::session(std::move(own_lease)));
 }
 
 task<subscription> listen(client_core::shared client, std::string channel,
                           subscription_options options) {
   require_runner(client);
   client->require_open();
-  task<subscription> listening =
+  task<subscription> listen_task =
       listener::listen(client->notifications(), std::move(channel), options);
-  co_return co_await std::move(listening);
+  co_return co_await std::move(listen_task);
 }
 
 }  // namespace gyre::postgres::detail

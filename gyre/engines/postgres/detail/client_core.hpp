@@ -80,8 +80,8 @@ class client_core final : public query_runner, public std::enable_shared_from_th
   const std::shared_ptr<credentials> login_;
   std::optional<tls::tls_context> tls_;
   gyre::detail::splitmix64 random_;
-  std::vector<std::shared_ptr<connection_core>> shared_;
-  std::shared_ptr<connection_list> owned_;
+  std::vector<std::shared_ptr<connection_core>> shared_connections_;
+  std::shared_ptr<connection_list> owned_connections_;
   std::optional<pool> pool_;
   std::shared_ptr<listener> listener_;
   bool is_closed_ = false;

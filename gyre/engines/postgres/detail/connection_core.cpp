@@ -60,12 +60,12 @@ void check(const net::host_port& server, const connection_options& options) {
 net::tcp_client_options connecting_options(const net::host_port& server,
                                            const connection_options& options) {
   check(server, options);
-  net::tcp_client_options connecting;
-  connecting.connect_timeout = options.connect_timeout;
-  connecting.initial_delay = options.initial_delay;
-  connecting.longest_delay = options.longest_delay;
-  connecting.transport = make_transport(options);
-  return connecting;
+  net::tcp_client_options client_settings;
+  client_settings.connect_timeout = options.connect_timeout;
+  client_settings.initial_delay = options.initial_delay;
+  client_settings.longest_delay = options.longest_delay;
+  client_settings.transport = make_transport(options);
+  return client_settings;
 }
 
 engines::detail::pipeline_options pipeline_options_of(const net::host_port& server,
@@ -148,17 +148,17 @@ class connection_core::preparation final : public statement_request {
   /// preparation, which may wait for the lock of a table.
   class waiter {
    public:
-    explicit waiter(preparation& awaited_preparation) noexcept : awaited_(awaited_preparation) {
-      ++awaited_.waiters_;
+    explicit waiter(preparation& awaited_preparation) noexcept : target_(awaited_preparation) {
+      ++target_.waiters_;
     }
     waiter& operator=(waiter&&) = delete;
     ~waiter() {
-      if (--awaited_.waiters_ == 0 && !awaited_.done_.is_set()) awaited_.cancel();
+      if (--target_.waiters_ == 0 && !target_.end_event_.is_set()) target_.cancel();
     }
-    auto wait() noexcept { return awaited_.done_.wait(); }
+    auto wait() noexcept { return target_.end_event_.wait(); }
 
    private:
-    preparation& awaited_;
+    preparation& target_;
   };
 
   /// Whether the preparation may succeed on another connection, or for another caller.
@@ -172,8 +172,9 @@ class connection_core::preparation final : public statement_request {
   bool wants_columns() const noexcept override { return true; }
   void on_parameters(std::vector<std::uint32_t> types) override { parameters_ = std::move(types); }
   void on_columns(std::vector<column_description> columns) override {
-    for (column_description& each : columns) {
-      each.is_binary = core_.options_.is_binary != nullptr && core_.options_.is_binary(each.type);
+    for (column_description& column : columns) {
+      column.is_binary =
+          core_.options_.is_binary != nullptr && core_.options_.is_binary(column.type);
     }
     columns_ = std::move(columns);
   }
@@ -224,7 +225,7 @@ class connection_core::preparation final : public statement_request {
     const auto match = core_.preparations_.find(text_);
     const std::shared_ptr<preparation> self = std::move(match->second);
     core_.preparations_.erase(match);
-    done_.set();
+    end_event_.set();
   }
 
   connection_core& core_;
@@ -237,7 +238,7 @@ class connection_core::preparation final : public statement_request {
   std::size_t waiters_ = 0;
   bool is_cancelled_for_callers_ = false;
   bool may_be_repeated_ = false;
-  manual_reset_event done_;
+  manual_reset_event end_event_;
 };
 
 connection_core::connection_core(event_loop& loop, const net::host_port& server,
@@ -263,11 +264,11 @@ std::string_view connection_core::parameter(std::string_view name) const noexcep
 task<connection_core::shared_statement> connection_core::prepare(shared self,
                                                                  std::string_view text) {
   for (int losses = 0;;) {
-    if (shared_statement prepared = self->find_prepared(text)) co_return prepared;
+    if (shared_statement statement = self->find_prepared(text)) co_return statement;
     const auto match = self->preparations_.find(text);
-    std::shared_ptr<preparation> pending =
+    std::shared_ptr<preparation> entry =
         match != self->preparations_.end() ? match->second : nullptr;
-    if (pending == nullptr) {
+    if (entry == nullptr) {
       if (!self->loop().in_loop_thread() || !self->try_admit()) {
         task<> turn = self->admit();
         co_await std::move(turn);
@@ -277,14 +278,14 @@ task<connection_core::shared_statement> connection_core::prepare(shared self,
           continue;
         }
       }
-      pending = self->start_preparation(text);
+      entry = self->start_preparation(text);
     }
     {
-      preparation::waiter caller(*pending);
+      preparation::waiter caller(*entry);
       co_await caller.wait();
     }
-    if (pending->may_be_repeated() && ++losses < max_preparations) continue;
-    co_return pending->result();
+    if (entry->may_be_repeated() && ++losses < max_preparations) continue;
+    co_return entry->result();
   }
 }
 
@@ -294,27 +295,27 @@ bool connection_core::knows(std::string_view text) noexcept {
 
 std::shared_ptr<connection_core::preparation> connection_core::start_preparation(
     std::string_view text) {
-  std::shared_ptr<preparation> pending;
+  std::shared_ptr<preparation> entry;
   try {
-    pending = std::make_shared<preparation>(*this, text);
-    preparations_.emplace(pending->text(), pending);
+    entry = std::make_shared<preparation>(*this, text);
+    preparations_.emplace(entry->text(), entry);
   } catch (...) {
     cancel_admission();
     throw;
   }
   try {
-    append(*pending, 0, [&](message_writer& writer) {
-      for (const std::string& each : dropped_statements_) writer.close_statement(each);
-      writer.parse(pending->name(), pending->text());
-      writer.describe_statement(pending->name());
+    append(*entry, 0, [&](message_writer& writer) {
+      for (const std::string& name : dropped_statements_) writer.close_statement(name);
+      writer.parse(entry->name(), entry->text());
+      writer.describe_statement(entry->name());
       writer.sync();
     });
   } catch (...) {
-    preparations_.erase(pending->text());
+    preparations_.erase(entry->text());
     throw;
   }
   dropped_statements_.clear();
-  return pending;
+  return entry;
 }
 
 void connection_core::forget_prepared(const prepared_statement& statement) {
@@ -330,7 +331,7 @@ void connection_core::start_flight(statement_request& request, std::size_t prefi
   request.prefix_left_ = prefix;
   request.is_in_flight_ = true;
   request.is_cancelled_ = false;
-  ++wanted_;
+  ++awaited_requests_;
 }
 
 template <class Write>
@@ -375,7 +376,7 @@ void connection_core::abandon(statement_request& request) noexcept {
     if (!request.is_in_flight_) return;
   }
   request.is_in_flight_ = false;
-  if (!request.is_cancelled_) --wanted_;
+  if (!request.is_cancelled_) --awaited_requests_;
   const bool is_first = *front() == &request;
   pipeline::abandon(request.number_, dropped_request_.get());
   if (is_first && is_paused_) resume_reading();
@@ -392,7 +393,7 @@ void connection_core::abandon(statement_request& request) noexcept {
 void connection_core::cancel(statement_request& request) noexcept {
   if (!request.is_in_flight_ || request.is_cancelled_) return;
   request.is_cancelled_ = true;
-  --wanted_;
+  --awaited_requests_;
   update_cancelling();
 }
 
@@ -401,8 +402,8 @@ void connection_core::cancel(statement_request& request) noexcept {
 void connection_core::begin_batch(statement_request& request,
                                   std::span<const std::string_view> prefix) {
   const std::uint64_t begin_position = write_request([&](message_writer& writer) {
-    for (const std::string_view each : prefix) {
-      writer.parse({}, each);
+    for (const std::string_view prefix_text : prefix) {
+      writer.parse({}, prefix_text);
       writer.bind_unnamed();
       writer.execute({}, 0);
     }
@@ -491,7 +492,7 @@ void connection_core::begin() {
   is_logged_in_ = false;
   has_failed_ = false;
   is_paused_ = false;
-  wanted_ = 0;
+  awaited_requests_ = 0;
   status_ = transaction_status::idle;
   process_ = 0;
   key_.clear();
@@ -507,7 +508,7 @@ void connection_core::connection_ended() noexcept {
   is_paused_ = false;
   copy_ = copy_state::none;
   open_batch_ = nullptr;
-  wanted_ = 0;
+  awaited_requests_ = 0;
   login_.reset();
   statements_.clear();
   dropped_statements_.clear();
@@ -643,7 +644,7 @@ bool connection_core::complete_login(std::span<const std::byte> body) {
   login_.reset();
   is_logged_in_ = true;
   ++logins_;
-  --wanted_;
+  --awaited_requests_;
   pop_front();
   if (options_.observer != nullptr) options_.observer->on_login(*this);
   if (!has_failed_) finish_login(nullptr);
@@ -791,7 +792,7 @@ bool connection_core::take_ready(std::span<const std::byte> body, statement_requ
   }
   status_ = status;
   copy_ = copy_state::none;
-  if (!is_unwanted(&request)) --wanted_;
+  if (!is_unwanted(&request)) --awaited_requests_;
   pop_front();
   request.is_in_flight_ = false;
   request.on_ready(status);
@@ -827,7 +828,7 @@ void connection_core::update_cancelling() noexcept {
     fence();
     return cancel_timer_.start_after(options_.cancel_delay);
   }
-  if (cancel_ == cancel_state::due && wanted_ == 0) send_cancel_request();
+  if (cancel_ == cancel_state::due && awaited_requests_ == 0) send_cancel_request();
 }
 
 void connection_core::end_delay() {

@@ -120,8 +120,8 @@ class connection_core final : public engines::detail::pipeline {
   void execute(statement_request& request, const prepared_statement& statement, Write&& write,
                const execute_options& options = {}) {
     append(request, options.prefix.size(), [&](message_writer& writer) {
-      for (const std::string_view each : options.prefix) {
-        writer.parse({}, each);
+      for (const std::string_view statement_text : options.prefix) {
+        writer.parse({}, statement_text);
         writer.bind_unnamed();
         writer.execute({}, 0);
       }
@@ -250,7 +250,7 @@ class connection_core final : public engines::detail::pipeline {
   copy_state copy_ = copy_state::none;  // the COPY of the first request in flight
   // The request that is a batch without its Sync, which is the last one in flight.
   const statement_request* open_batch_ = nullptr;
-  std::size_t wanted_ = 0;  // requests in flight for which a caller waits
+  std::size_t awaited_requests_ = 0;  // requests in flight for which a caller waits
   cancel_state cancel_ = cancel_state::none;
   timer cancel_timer_;
   timer retry_timer_;  // runs after a refused login

@@ -32,28 +32,28 @@ void copy_request::reply::on_copy_data(std::span<const std::byte> bytes) noexcep
     is_paused_ = true;
     core().pause_reading();
   }
-  changed_.set();
+  change_event_.set();
 }
 
 void copy_request::reply::on_ready(transaction_status status) noexcept {
   statement_reply::on_ready(status);
-  changed_.set();
+  change_event_.set();
 }
 
 void copy_request::reply::on_lost(const std::exception_ptr& error, bool was_sent) noexcept {
   statement_reply::on_lost(error, was_sent);
-  changed_.set();
+  change_event_.set();
 }
 
 void copy_request::reply::on_error(server_message error) noexcept {
   statement_reply::on_error(std::move(error));
-  changed_.set();
+  change_event_.set();
 }
 
 std::string copy_request::reply::take_bytes() {
-  std::string taken = std::exchange(bytes_, {});
+  std::string result = std::exchange(bytes_, {});
   if (std::exchange(is_paused_, false)) core().resume_reading();
-  return taken;
+  return result;
 }
 
 // --- The request ---
@@ -75,11 +75,11 @@ task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction trans
   const task_context& context = co_await gyre::detail::this_context();
   require_caller(context, state->core().loop());
   state->require_usable();
-  task<> beginning = state->send_prefix();
-  co_await std::move(beginning);
+  task<> begin_task = state->send_prefix();
+  co_await std::move(begin_task);
   // No other statement may be in flight, as the server takes all that follows for the COPY's bytes.
-  task<> idling = state->wait_until_idle();
-  co_await std::move(idling);
+  task<> wait_task = state->wait_until_idle();
+  co_await std::move(wait_task);
   std::shared_ptr<copy_request> result;
   try {
     result = std::make_shared<copy_request>(std::move(transaction), std::move(text), is_in);
@@ -104,8 +104,8 @@ task<> copy_request::write(std::shared_ptr<copy_request> self, std::span<const s
   do {
     if (self == nullptr || self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
     if (self->reply_.has_error() || self->reply_.has_ended()) {
-      task<std::uint64_t> ending = wait_for_end(self);
-      co_await std::move(ending);
+      task<std::uint64_t> end_task = wait_for_end(self);
+      co_await std::move(end_task);
       throw_error(errc::not_a_copy, "it has ended");
     }
     const auto piece = bytes.first(std::min(bytes.size(), piece_size));
@@ -119,8 +119,8 @@ task<> copy_request::write(std::shared_ptr<copy_request> self, std::span<const s
 task<std::uint64_t> copy_request::finish(std::shared_ptr<copy_request> self) {
   if (self == nullptr || self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
   if (!self->reply_.has_error() && !self->reply_.has_ended()) self->core().copy_done();
-  task<std::uint64_t> ending = wait_for_end(self);
-  co_return co_await std::move(ending);
+  task<std::uint64_t> end_task = wait_for_end(self);
+  co_return co_await std::move(end_task);
 }
 
 task<std::uint64_t> copy_request::wait_for_end(std::shared_ptr<copy_request> self) {
@@ -130,9 +130,9 @@ task<std::uint64_t> copy_request::wait_for_end(std::shared_ptr<copy_request> sel
   self->reply_.throw_if_failed(self->text_);
   self->is_finished_ = true;
   if (self->transaction_.is_own) {
-    task<> ending =
+    task<> end_task =
         transaction_state::commit(self->transaction_.state, transaction_options().commit_timeout);
-    co_await std::move(ending);
+    co_await std::move(end_task);
   }
   co_return self->reply_.affected();
 }
@@ -142,29 +142,29 @@ task<std::string> copy_request::receive(std::shared_ptr<copy_request> self) {
     co_await self->reply_.changed();
   }
   if (self->reply_.has_bytes()) co_return self->reply_.take_bytes();
-  task<std::uint64_t> ending = wait_for_end(self);
-  co_await std::move(ending);
+  task<std::uint64_t> end_task = wait_for_end(self);
+  co_await std::move(end_task);
   co_return std::string();
 }
 
 task<copy_writer> begin_copy_in(shared_runner runner, statement text) {
   require_runner(runner);
-  task<joined_transaction> joining = runner->join(false);
-  joined_transaction joined = co_await std::move(joining);
-  auto beginning = copy_request::begin(std::move(joined), std::string(text.text()), true);
-  std::shared_ptr<copy_request> request = co_await std::move(beginning);
+  task<joined_transaction> join_task = runner->join(false);
+  joined_transaction transaction = co_await std::move(join_task);
+  auto begin_task = copy_request::begin(std::move(transaction), std::string(text.text()), true);
+  std::shared_ptr<copy_request> request = co_await std::move(begin_task);
   co_return copy_request::make_writer(std::move(request));
 }
 
 async_generator<std::string> copy_out_bytes(shared_runner runner, statement text) {
   require_runner(runner);
-  task<joined_transaction> joining = runner->join(false);
-  joined_transaction joined = co_await std::move(joining);
-  auto beginning = copy_request::begin(std::move(joined), std::string(text.text()), false);
-  const std::shared_ptr<copy_request> request = co_await std::move(beginning);
+  task<joined_transaction> join_task = runner->join(false);
+  joined_transaction transaction = co_await std::move(join_task);
+  auto begin_task = copy_request::begin(std::move(transaction), std::string(text.text()), false);
+  const std::shared_ptr<copy_request> request = co_await std::move(begin_task);
   for (;;) {
-    task<std::string> receiving = copy_request::receive(request);
-    std::string bytes = co_await std::move(receiving);
+    task<std::string> receive_task = copy_request::receive(request);
+    std::string bytes = co_await std::move(receive_task);
     if (bytes.empty()) co_return;
     co_yield std::move(bytes);
   }

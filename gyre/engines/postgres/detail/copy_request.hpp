@@ -57,7 +57,7 @@ class copy_request {
     void on_error(server_message error) noexcept override;
 
     /// Waits for the next change of the state below.
-    auto changed() noexcept { return changed_.wait(); }
+    auto changed() noexcept { return change_event_.wait(); }
     bool has_begun() const noexcept { return has_begun_; }
     bool has_error() const noexcept { return server_failure().has_value(); }
     bool has_ended() const noexcept { return result() != outcome::none; }
@@ -67,14 +67,14 @@ class copy_request {
    private:
     void begin() noexcept {
       has_begun_ = true;
-      changed_.set();
+      change_event_.set();
     }
 
     const bool is_in_;
     bool has_begun_ = false;
     bool is_paused_ = false;
     std::string bytes_;
-    auto_reset_event changed_;
+    auto_reset_event change_event_;
   };
 
   /// Waits for the end of the reply, and ends the connection's or the transaction's use.

@@ -45,17 +45,17 @@ std::string reading_text(std::string_view target) {
 
 task<std::unique_ptr<row_copy>> row_copy::begin(shared_runner runner, std::string target,
                                                 std::size_t row_size) {
-  const std::string reading = reading_text(target);
-  task<joined_transaction> joining = runner->join(false);
-  joined_transaction joined = co_await std::move(joining);
-  task<connection_core::shared_statement> preparing = joined.state->prepare(reading);
-  const connection_core::shared_statement prepared = co_await std::move(preparing);
-  require_columns(prepared->columns().size(), row_size);
+  const std::string query_text = reading_text(target);
+  task<joined_transaction> join_task = runner->join(false);
+  joined_transaction transaction = co_await std::move(join_task);
+  task<connection_core::shared_statement> prepare_task = transaction.state->prepare(query_text);
+  const connection_core::shared_statement statement = co_await std::move(prepare_task);
+  require_columns(statement->columns().size(), row_size);
   auto copy = std::make_unique<row_copy>();
-  for (const column_description& each : prepared->columns()) copy->types_.push_back(each.type);
-  auto beginning = copy_request::begin(std::move(joined),
-                                       "copy " + target + " from stdin (format binary)", true);
-  copy->request_ = co_await std::move(beginning);
+  for (const column_description& column : statement->columns()) copy->types_.push_back(column.type);
+  auto begin_task = copy_request::begin(std::move(transaction),
+                                        "copy " + target + " from stdin (format binary)", true);
+  copy->request_ = co_await std::move(begin_task);
   copy->bytes_.append(header);
   co_return copy;
 }
@@ -63,17 +63,17 @@ task<std::unique_ptr<row_copy>> row_copy::begin(shared_runner runner, std::strin
 void row_copy::begin_row() { bytes_.append(static_cast<std::uint16_t>(types_.size())); }
 
 task<> row_copy::send() {
-  task<> writing = copy_request::write(request_, bytes_.bytes());
-  co_await std::move(writing);
+  task<> write_task = copy_request::write(request_, bytes_.bytes());
+  co_await std::move(write_task);
   bytes_.clear();
 }
 
 task<std::uint64_t> row_copy::finish() {
   bytes_.append(std::int16_t{-1});
-  task<> sending = send();
-  co_await std::move(sending);
-  task<std::uint64_t> ending = copy_request::finish(request_);
-  co_return co_await std::move(ending);
+  task<> send_task = send();
+  co_await std::move(send_task);
+  task<std::uint64_t> end_task = copy_request::finish(request_);
+  co_return co_await std::move(end_task);
 }
 
 }  // namespace gyre::postgres::detail

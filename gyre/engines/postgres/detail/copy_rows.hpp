@@ -56,7 +56,7 @@ class row_copy {
   void add(const Row& row) {
     begin_row();
     argument_sequence fields(bytes_, types_, argument_writer::write_target::binary_field);
-    row_traits<Row>::for_each(row, [&](const auto& each) { fields.add(each); });
+    row_traits<Row>::for_each(row, [&](const auto& column) { fields.add(column); });
   }
   /// Whether bytes should be sent before another row is added.
   bool is_full() const noexcept { return bytes_.size() >= full_size; }
@@ -91,26 +91,26 @@ template <class Rows>
 task<std::uint64_t> copy_all_rows(shared_runner runner, std::string target, kept_rows<Rows> rows) {
   using row = typename copied_row<Rows>::type;
   require_runner(runner);
-  auto beginning =
+  auto begin_task =
       row_copy::begin(std::move(runner), std::move(target), row_traits<row>::column_count);
-  const std::unique_ptr<row_copy> copy = co_await std::move(beginning);
+  const std::unique_ptr<row_copy> copy = co_await std::move(begin_task);
   if constexpr (generator_to_copy<Rows>) {
-    while (const auto* each = co_await rows.next()) {
-      copy->add<row>(*each);
+    while (const auto* values = co_await rows.next()) {
+      copy->add<row>(*values);
       if (!copy->is_full()) continue;
-      task<> sending = copy->send();
-      co_await std::move(sending);
+      task<> send_task = copy->send();
+      co_await std::move(send_task);
     }
   } else {
-    for (const row& each : rows) {
-      copy->add<row>(each);
+    for (const row& values : rows) {
+      copy->add<row>(values);
       if (!copy->is_full()) continue;
-      task<> sending = copy->send();
-      co_await std::move(sending);
+      task<> send_task = copy->send();
+      co_await std::move(send_task);
     }
   }
-  task<std::uint64_t> finishing = copy->finish();
-  co_return co_await std::move(finishing);
+  task<std::uint64_t> finish_task = copy->finish();
+  co_return co_await std::move(finish_task);
 }
 
 }  // namespace gyre::postgres::detail

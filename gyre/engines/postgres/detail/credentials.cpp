@@ -38,9 +38,9 @@ std::string md5_hex(std::string_view first, std::string_view second) {
   }
   constexpr std::string_view digits = "0123456789abcdef";
   std::string hex;
-  for (const unsigned char each : sum) {
-    hex.push_back(digits[each >> 4]);
-    hex.push_back(digits[each & 15]);
+  for (const unsigned char byte : sum) {
+    hex.push_back(digits[byte >> 4]);
+    hex.push_back(digits[byte & 15]);
   }
   return hex;
 }
@@ -79,17 +79,17 @@ const scram_keys& credentials::keys_for(std::span<const std::byte> salt, std::ui
   if (iterations_ == iterations && std::ranges::equal(salt_, salt)) return keys_;
   iterations_ = 0;
   salt_.assign(salt.begin(), salt.end());
-  std::string prepared = saslprep(password_);
-  digest salted{};
-  const int done =
-      PKCS5_PBKDF2_HMAC(prepared.data(), static_cast<int>(prepared.size()), data_of(salt),
-                        static_cast<int>(salt.size()), static_cast<int>(iterations), EVP_sha256(),
-                        static_cast<int>(salted.size()), data_of(salted));
-  OPENSSL_cleanse(prepared.data(), prepared.size());
-  if (done != 1) fail_without("PBKDF2");
-  keys_ = {.client_key = hmac_sha256(salted, "Client Key"),
-           .server_key = hmac_sha256(salted, "Server Key")};
-  OPENSSL_cleanse(&salted, sizeof(salted));
+  std::string normal_password = saslprep(password_);
+  digest salted_password{};
+  const int result = PKCS5_PBKDF2_HMAC(
+      normal_password.data(), static_cast<int>(normal_password.size()), data_of(salt),
+      static_cast<int>(salt.size()), static_cast<int>(iterations), EVP_sha256(),
+      static_cast<int>(salted_password.size()), data_of(salted_password));
+  OPENSSL_cleanse(normal_password.data(), normal_password.size());
+  if (result != 1) fail_without("PBKDF2");
+  keys_ = {.client_key = hmac_sha256(salted_password, "Client Key"),
+           .server_key = hmac_sha256(salted_password, "Server Key")};
+  OPENSSL_cleanse(&salted_password, sizeof(salted_password));
   iterations_ = iterations;
   return keys_;
 }

@@ -76,7 +76,7 @@ task<subscription> listener::listen(shared self, std::string channel,
 void listener::remove(const notification_queue& queue) noexcept {
   const auto match = channels_.find(queue.channel());
   if (match == channels_.end()) return;
-  std::erase_if(match->second, [&](const auto& each) { return each.get() == &queue; });
+  std::erase_if(match->second, [&](const auto& subscriber) { return subscriber.get() == &queue; });
   if (!match->second.empty()) return;
   try {
     if (core_ != nullptr && core_->is_ready())

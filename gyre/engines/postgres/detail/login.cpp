@@ -111,11 +111,11 @@ void login::begin_scram(std::span<const std::byte> mechanisms, io::buffer& outpu
   bool has_plus = false;
   body_reader reader(mechanisms);
   for (;;) {
-    const std::string_view each = reader.text();
+    const std::string_view mechanism = reader.text();
     if (!reader.is_good()) throw_error(errc::bad_message, "gyre::postgres: SASL without its end");
-    if (each.empty()) break;
-    has_scram = has_scram || each == scram;
-    has_plus = has_plus || each == scram_plus;
+    if (mechanism.empty()) break;
+    has_scram = has_scram || mechanism == scram;
+    has_plus = has_plus || mechanism == scram_plus;
   }
   const bool can_bind = !channel_.empty() && binding_ != channel_binding::disable;
   is_bound_ = has_plus && can_bind;

@@ -45,9 +45,9 @@ constexpr count_since_epoch microseconds_of(std::chrono::duration<Rep, Period> t
   using kind = count_since_epoch::kind;
   if (time == time.max()) return {kind::infinite, 0};
   if (time == time.min()) return {kind::negative_infinite, 0};
-  const auto rounded = to_microseconds(time);
-  if (!rounded) return {kind::out_of_range, 0};
-  return {kind::finite, rounded->count()};
+  const auto count = to_microseconds(time);
+  if (!count) return {kind::out_of_range, 0};
+  return {kind::finite, count->count()};
 }
 
 template <std::integral Rep, class Period>
@@ -68,9 +68,9 @@ constexpr std::optional<Duration> from_microseconds(std::chrono::microseconds ti
     if (time.count() > max_value || time.count() < -max_value) return std::nullopt;
     return std::chrono::duration_cast<Duration>(time);
   } else {
-    const auto rounded = std::chrono::floor<Duration>(time);
-    if (rounded != time) return std::nullopt;
-    return rounded;
+    const auto result = std::chrono::floor<Duration>(time);
+    if (result != time) return std::nullopt;
+    return result;
   }
 }
 

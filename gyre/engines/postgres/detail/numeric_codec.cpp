@@ -76,10 +76,10 @@ bool is_numeric(std::string_view text) noexcept {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   std::size_t digit_count = 0;
   bool has_point = false;
-  for (const char each : text) {
-    if (is_digit(each)) {
+  for (const char character : text) {
+    if (is_digit(character)) {
       ++digit_count;
-    } else if (each == '.' && !has_point) {
+    } else if (character == '.' && !has_point) {
       has_point = true;
     } else {
       return false;
@@ -89,8 +89,8 @@ bool is_numeric(std::string_view text) noexcept {
 }
 
 bool append_numeric(io::buffer& output, std::string_view text) {
-  if (const std::optional<sign> special = special_sign(text)) {
-    append_header(output, 0, 0, *special, 0);
+  if (const std::optional<sign> sign_of_special = special_sign(text)) {
+    append_header(output, 0, 0, *sign_of_special, 0);
     return true;
   }
   const digits parts = split(text);
@@ -99,21 +99,21 @@ bool append_numeric(io::buffer& output, std::string_view text) {
   const std::size_t whole_groups = (parts.whole.size() + group_size - 1) / group_size;
   std::vector<std::uint16_t> groups;
   groups.reserve(whole_groups + parts.fraction.size() / group_size + 1);
-  std::size_t remaining = parts.whole.size();
+  std::size_t digits_left = parts.whole.size();
   std::uint16_t group = 0;
-  for (const char each : parts.whole) {
-    group = static_cast<std::uint16_t>(group * 10 + (each - '0'));
-    if (--remaining % group_size == 0) groups.push_back(std::exchange(group, std::uint16_t{0}));
+  for (const char digit : parts.whole) {
+    group = static_cast<std::uint16_t>(group * 10 + (digit - '0'));
+    if (--digits_left % group_size == 0) groups.push_back(std::exchange(group, std::uint16_t{0}));
   }
   for (std::size_t index = 0; index < parts.fraction.size(); index += group_size) {
-    for (std::size_t each = index; each < index + group_size; ++each) {
-      const int digit = each < parts.fraction.size() ? parts.fraction[each] - '0' : 0;
+    for (std::size_t i = index; i < index + group_size; ++i) {
+      const int digit = i < parts.fraction.size() ? parts.fraction[i] - '0' : 0;
       group = static_cast<std::uint16_t>(group * 10 + digit);
     }
     groups.push_back(std::exchange(group, std::uint16_t{0}));
   }
   auto weight = static_cast<std::ptrdiff_t>(whole_groups) - 1;
-  const auto first = std::ranges::find_if(groups, [](std::uint16_t each) { return each != 0; });
+  const auto first = std::ranges::find_if(groups, [](std::uint16_t number) { return number != 0; });
   weight -= first - groups.begin();
   groups.erase(groups.begin(), first);
   while (!groups.empty() && groups.back() == 0) groups.pop_back();
@@ -121,7 +121,7 @@ bool append_numeric(io::buffer& output, std::string_view text) {
   const bool is_negative = parts.is_negative && !groups.empty();
   append_header(output, groups.size(), weight, is_negative ? negative : positive,
                 parts.fraction.size());
-  for (const std::uint16_t each : groups) output.append(each);
+  for (const std::uint16_t number : groups) output.append(number);
   return true;
 }
 
@@ -142,9 +142,9 @@ std::optional<std::string> read_numeric(std::span<const std::byte> bytes) {
   }
   if (scale > max_scale) return std::nullopt;
   std::vector<std::uint16_t> groups(count);
-  for (std::uint16_t& each : groups) {
-    each = body.read<std::uint16_t>();
-    if (each > 9999) return std::nullopt;
+  for (std::uint16_t& group : groups) {
+    group = body.read<std::uint16_t>();
+    if (group > 9999) return std::nullopt;
   }
   // The groups' digits, with zeros for those that are not sent.
   const auto append_group = [&](std::string& text, std::ptrdiff_t index) {
@@ -189,8 +189,8 @@ double to_double(std::string_view text) noexcept {
   using limits = std::numeric_limits<double>;
   if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (read.ec != std::errc::result_out_of_range) return number;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec != std::errc::result_out_of_range) return number;
   // Beyond the range of a double, or nearer to zero than its least number.
   const digits parts = split(text);
   if (parts.whole.empty()) return parts.is_negative ? -0.0 : 0.0;

@@ -25,8 +25,8 @@ struct column_description {
 inline std::vector<std::byte> encode_formats(std::span<const column_description> columns) {
   io::buffer codes;
   codes.append(static_cast<std::uint16_t>(columns.size()));
-  for (const column_description& each : columns) {
-    codes.append(static_cast<std::uint16_t>(each.is_binary ? 1 : 0));
+  for (const column_description& column : columns) {
+    codes.append(static_cast<std::uint16_t>(column.is_binary ? 1 : 0));
   }
   return {codes.bytes().begin(), codes.bytes().end()};
 }

@@ -73,10 +73,10 @@ template <class... Kept>
 task<std::uint64_t> execute_statement(shared_runner runner, statement text,
                                       std::tuple<Kept...> arguments) {
   require_runner(runner);
-  const bound_arguments<Kept...> bound(arguments);
+  const bound_arguments<Kept...> parameters(arguments);
   no_rows rows;
-  task<std::uint64_t> running = runner->run(text, bound, rows);
-  co_return co_await std::move(running);
+  task<std::uint64_t> run_task = runner->run(text, parameters, rows);
+  co_return co_await std::move(run_task);
 }
 task<> run_script(shared_runner runner, std::string script);
 task<> notify(shared_runner runner, std::string channel, std::string payload);

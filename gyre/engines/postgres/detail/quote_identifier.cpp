@@ -5,9 +5,9 @@ namespace gyre::postgres::detail {
 
 std::string quote_identifier(std::string_view name) {
   std::string text = "\"";
-  for (const char each : name) {
-    if (each == '"') text += '"';
-    text += each;
+  for (const char character : name) {
+    if (character == '"') text += '"';
+    text += character;
   }
   return text += '"';
 }

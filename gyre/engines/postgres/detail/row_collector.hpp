@@ -70,10 +70,10 @@ template <class Row, class... Kept>
 task<std::vector<Row>> query_rows(shared_runner runner, statement text,
                                   std::tuple<Kept...> arguments) {
   require_runner(runner);
-  const bound_arguments<Kept...> bound(arguments);
+  const bound_arguments<Kept...> parameters(arguments);
   row_collector<Row> rows;
-  task<std::uint64_t> running = runner->run(text, bound, rows);
-  co_await std::move(running);
+  task<std::uint64_t> run_task = runner->run(text, parameters, rows);
+  co_await std::move(run_task);
   co_return rows.take();
 }
 
@@ -81,23 +81,23 @@ template <class Row, class... Kept>
 task<std::optional<Row>> query_optional_row(shared_runner runner, statement text,
                                             std::tuple<Kept...> arguments) {
   require_runner(runner);
-  const bound_arguments<Kept...> bound(arguments);
+  const bound_arguments<Kept...> parameters(arguments);
   single_row<Row> row;
-  task<std::uint64_t> running = runner->run(text, bound, row);
-  co_await std::move(running);
+  task<std::uint64_t> run_task = runner->run(text, parameters, row);
+  co_await std::move(run_task);
   co_return row.take(text);
 }
 
 template <class Row, class... Kept>
 task<Row> query_one_row(shared_runner runner, statement text, std::tuple<Kept...> arguments) {
   require_runner(runner);
-  const bound_arguments<Kept...> bound(arguments);
+  const bound_arguments<Kept...> parameters(arguments);
   single_row<Row> row;
-  task<std::uint64_t> running = runner->run(text, bound, row);
-  co_await std::move(running);
-  std::optional<Row> only = row.take(text);
-  if (!only) throw_no_rows(text);
-  co_return std::move(*only);
+  task<std::uint64_t> run_task = runner->run(text, parameters, row);
+  co_await std::move(run_task);
+  std::optional<Row> result = row.take(text);
+  if (!result) throw_no_rows(text);
+  co_return std::move(*result);
 }
 
 }  // namespace gyre::postgres::detail

@@ -45,15 +45,15 @@ std::uint32_t portal_stream::next_size() const noexcept {
 }
 
 task<> portal_stream::open(shared_runner runner, const argument_list& arguments) {
-  task<joined_transaction> joining = runner->join(true);
-  transaction_ = co_await std::move(joining);
+  task<joined_transaction> join_task = runner->join(true);
+  transaction_ = co_await std::move(join_task);
   transaction_state& state = *transaction_->state;
   const task_context& context = co_await gyre::detail::this_context();
   require_caller(context, state.core().loop());
-  task<connection_core::shared_statement> preparing = state.prepare(text_.text());
-  prepared_ = co_await std::move(preparing);
+  task<connection_core::shared_statement> prepare_task = state.prepare(text_.text());
+  prepared_statement_ = co_await std::move(prepare_task);
   batch_.emplace(rows_);
-  batch_->begin(prepared_->columns());
+  batch_->begin(prepared_statement_->columns());
   name_ = state.next_name("gyre_portal_");
   task<> turn = state.admit();
   co_await std::move(turn);
@@ -67,8 +67,8 @@ task<> portal_stream::open(shared_runner runner, const argument_list& arguments)
   }
   const std::vector<std::string_view> prefix = state.prefix();
   state.core().execute(
-      *reply_, *prepared_,
-      [&](io::buffer& output) { arguments.write(output, prepared_->parameters()); },
+      *reply_, *prepared_statement_,
+      [&](io::buffer& output) { arguments.write(output, prepared_statement_->parameters()); },
       {.prefix = prefix, .portal = name_, .max_rows = first_rows});
   state.note_prefix_sent();
 }
@@ -98,8 +98,8 @@ task<> portal_stream::finish() {
   const transaction_state::shared state = transaction_->state;
   if (transaction_->is_own) {
     is_finished_ = true;
-    task<> ending = transaction_state::commit(state, transaction_options().commit_timeout);
-    co_await std::move(ending);
+    task<> end_task = transaction_state::commit(state, transaction_options().commit_timeout);
+    co_await std::move(end_task);
     co_return;
   }
   task<> turn = state->admit();

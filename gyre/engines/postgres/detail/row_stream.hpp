@@ -64,7 +64,7 @@ class portal_stream {
   const statement text_;
   row_sink& rows_;
   std::optional<joined_transaction> transaction_;
-  connection_core::shared_statement prepared_;
+  connection_core::shared_statement prepared_statement_;
   std::string name_;
   std::optional<batch_sink> batch_;
   std::optional<statement_reply> reply_;
@@ -77,26 +77,26 @@ async_generator<Row> stream_rows(shared_runner runner, statement text,
   require_runner(runner);
   row_collector<Row> rows;
   portal_stream portal(std::move(text), rows);
-  const bound_arguments<Kept...> bound(arguments);
-  task<> opening = portal.open(std::move(runner), bound);
-  co_await std::move(opening);
+  const bound_arguments<Kept...> parameters(arguments);
+  task<> open_task = portal.open(std::move(runner), parameters);
+  co_await std::move(open_task);
   for (;;) {
-    task<bool> receiving = portal.receive();
-    const bool has_more = co_await std::move(receiving);
+    task<bool> receive_task = portal.receive();
+    const bool has_more = co_await std::move(receive_task);
     std::vector<Row> batch = rows.take();
     if (has_more && portal.fetches_ahead()) {
-      task<> requesting = portal.request_next();
-      co_await std::move(requesting);
+      task<> request_task = portal.request_next();
+      co_await std::move(request_task);
     }
-    for (Row& each : batch) co_yield std::move(each);
+    for (Row& row : batch) co_yield std::move(row);
     if (!has_more) break;
     if (!portal.fetches_ahead()) {
-      task<> requesting = portal.request_next();
-      co_await std::move(requesting);
+      task<> request_task = portal.request_next();
+      co_await std::move(request_task);
     }
   }
-  task<> finishing = portal.finish();
-  co_await std::move(finishing);
+  task<> finish_task = portal.finish();
+  co_await std::move(finish_task);
 }
 
 }  // namespace gyre::postgres::detail

@@ -47,20 +47,20 @@ class row_view {
 /// The values of a row in their order.
 class row_reader {
  public:
-  explicit row_reader(const row_view& row) noexcept : left_(row.values_) {}
+  explicit row_reader(const row_view& row) noexcept : rest_(row.values_) {}
 
   /// Returns the next value. Callers call it at most row_view::size() times.
   field_view next() noexcept {
-    const auto size = static_cast<std::int32_t>(load_be<std::uint32_t>(left_.data()));
-    left_ = left_.subspan(sizeof(size));
+    const auto size = static_cast<std::int32_t>(load_be<std::uint32_t>(rest_.data()));
+    rest_ = rest_.subspan(sizeof(size));
     if (size < 0) return {};
-    const field_view value{false, left_.first(static_cast<std::size_t>(size))};
-    left_ = left_.subspan(value.bytes.size());
+    const field_view value{false, rest_.first(static_cast<std::size_t>(size))};
+    rest_ = rest_.subspan(value.bytes.size());
     return value;
   }
 
  private:
-  std::span<const std::byte> left_;
+  std::span<const std::byte> rest_;
 };
 
 }  // namespace gyre::postgres::detail

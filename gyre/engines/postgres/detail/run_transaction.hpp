@@ -45,8 +45,8 @@ task<body_result<Transaction, Body>> run_transaction(std::shared_ptr<client_core
   for (;;) {
     std::optional<duration> delay;
     {
-      auto taking = client_core::begin_transaction(client, options);
-      const transaction_state::shared state = co_await std::move(taking);
+      auto begin_task = client_core::begin_transaction(client, options);
+      const transaction_state::shared state = co_await std::move(begin_task);
       // The clean-up runs after a stop, too.
       auto attempt = as_result(finally(run_body<Transaction>(state, body, options.commit_timeout),
                                        transaction_state::roll_back(state)));

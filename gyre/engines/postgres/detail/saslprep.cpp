@@ -46,19 +46,19 @@ bool is_mapped_to_nothing(char32_t code) noexcept {
 }  // namespace
 
 std::string saslprep(std::string_view password) {
-  std::string prepared;
-  prepared.reserve(password.size());
+  std::string result;
+  result.reserve(password.size());
   for (std::string_view rest = password; !rest.empty();) {
-    const std::optional<character> next = decode(rest);
-    if (!next) return std::string(password);
-    if (is_space(next->code)) {
-      prepared.push_back(' ');
-    } else if (!is_mapped_to_nothing(next->code)) {
-      prepared.append(rest.substr(0, next->size));
+    const std::optional<character> character = decode(rest);
+    if (!character) return std::string(password);
+    if (is_space(character->code)) {
+      result.push_back(' ');
+    } else if (!is_mapped_to_nothing(character->code)) {
+      result.append(rest.substr(0, character->size));
     }
-    rest.remove_prefix(next->size);
+    rest.remove_prefix(character->size);
   }
-  return prepared;
+  return result;
 }
 
 }  // namespace gyre::postgres::detail

@@ -34,7 +34,7 @@ std::string_view take_attribute(std::string_view& message, char name) {
 
 std::string encode_channel_input(const std::string& header, std::span<const std::byte> channel) {
   std::vector<std::byte> input;
-  for (const char each : header) input.push_back(static_cast<std::byte>(each));
+  for (const char character : header) input.push_back(static_cast<std::byte>(character));
   input.insert(input.end(), channel.begin(), channel.end());
   return gyre::detail::encode_base64(input);
 }

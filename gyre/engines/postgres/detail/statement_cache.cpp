@@ -35,14 +35,14 @@ void statement_cache::add(shared_statement statement, std::vector<std::string>& 
     throw;
   }
   bytes_ += by_use_.front()->text().size();
-  for (auto each = by_use_.end(); is_full() && each != std::next(by_use_.begin());) {
-    const auto oldest = std::prev(each);
-    if (oldest->use_count() > 1) {
-      each = oldest;
+  for (auto position = by_use_.end(); is_full() && position != std::next(by_use_.begin());) {
+    const auto oldest_entry = std::prev(position);
+    if (oldest_entry->use_count() > 1) {
+      position = oldest_entry;
       continue;
     }
-    evicted_names.push_back((*oldest)->name());
-    erase(oldest);
+    evicted_names.push_back((*oldest_entry)->name());
+    erase(oldest_entry);
   }
 }
 

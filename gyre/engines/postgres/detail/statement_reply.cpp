@@ -16,8 +16,8 @@ std::uint64_t affected_rows(std::string_view tag) noexcept {
   tag.remove_prefix(blank + 1);
   std::uint64_t count = 0;
   const char* const end = tag.data() + tag.size();
-  const auto read = std::from_chars(tag.data(), end, count);
-  return read.ec == std::errc{} && read.ptr == end ? count : 0;
+  const auto result = std::from_chars(tag.data(), end, count);
+  return result.ec == std::errc{} && result.ptr == end ? count : 0;
 }
 
 void statement_reply::on_row(const row_view& row) noexcept {
@@ -34,7 +34,7 @@ void statement_reply::on_row(const row_view& row) noexcept {
 }
 
 void statement_reply::on_complete(std::string_view tag) noexcept {
-  affected_ = affected_rows(tag);
+  affected_rows_ = affected_rows(tag);
   is_rollback_ = tag == "ROLLBACK";
   is_suspended_ = false;
 }

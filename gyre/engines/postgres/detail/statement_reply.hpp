@@ -37,10 +37,10 @@ class statement_reply : public statement_request {
       : core_(core), rows_(rows), max_bytes_(max_bytes) {}
   virtual ~statement_reply() { core_.abandon(*this); }
 
-  auto wait() noexcept { return done_.wait(); }
+  auto wait() noexcept { return end_event_.wait(); }
   outcome result() const noexcept { return outcome_; }
   bool is_suspended() const noexcept { return is_suspended_; }
-  std::uint64_t affected() const noexcept { return affected_; }
+  std::uint64_t affected() const noexcept { return affected_rows_; }
   /// Returns whether the last tag is that of ROLLBACK.
   bool is_rollback() const noexcept { return is_rollback_; }
   const std::optional<server_message>& server_failure() const noexcept { return failure_; }
@@ -65,7 +65,7 @@ class statement_reply : public statement_request {
   connection_core& core() noexcept { return core_; }
   void end(outcome result) noexcept {
     outcome_ = result;
-    done_.set();
+    end_event_.set();
   }
 
  private:
@@ -73,8 +73,8 @@ class statement_reply : public statement_request {
   row_sink* const rows_;
   const std::size_t max_bytes_;
   std::size_t bytes_ = 0;
-  std::uint64_t affected_ = 0;
-  manual_reset_event done_;
+  std::uint64_t affected_rows_ = 0;
+  manual_reset_event end_event_;
   std::optional<server_message> failure_;
   std::exception_ptr error_;
   outcome outcome_ = outcome::none;

@@ -10,13 +10,13 @@ namespace {
 // Reads characters, with their escapes resolved.
 class scanner {
  public:
-  explicit scanner(std::string_view text) noexcept : left_(text) {}
+  explicit scanner(std::string_view text) noexcept : rest_(text) {}
 
-  bool has_ended() const noexcept { return left_.empty(); }
-  char peek() const noexcept { return left_.empty() ? '\0' : left_.front(); }
+  bool has_ended() const noexcept { return rest_.empty(); }
+  char peek() const noexcept { return rest_.empty() ? '\0' : rest_.front(); }
   bool consume(char character) noexcept {
-    if (peek() != character || left_.empty()) return false;
-    left_.remove_prefix(1);
+    if (peek() != character || rest_.empty()) return false;
+    rest_.remove_prefix(1);
     return true;
   }
   // Reads an element. Returns false if it does not end, or is an array itself.
@@ -47,13 +47,13 @@ class scanner {
  private:
   bool read_character(std::string& text) {
     consume('\\');
-    if (left_.empty()) return false;
-    text += left_.front();
-    left_.remove_prefix(1);
+    if (rest_.empty()) return false;
+    text += rest_.front();
+    rest_.remove_prefix(1);
     return true;
   }
 
-  std::string_view left_;
+  std::string_view rest_;
 };
 
 }  // namespace

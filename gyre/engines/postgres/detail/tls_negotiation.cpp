@@ -127,9 +127,9 @@ std::shared_ptr<const net::transport> make_transport(const connection_options& o
 }
 
 std::vector<std::byte> channel_of(const net::layer* protocol) {
-  const auto* const negotiated = dynamic_cast<const tls_negotiation*>(protocol);
-  if (negotiated == nullptr) return {};
-  return tls::server_end_point(negotiated->secure());
+  const auto* const negotiation = dynamic_cast<const tls_negotiation*>(protocol);
+  if (negotiation == nullptr) return {};
+  return tls::server_end_point(negotiation->secure());
 }
 
 }  // namespace gyre::postgres::detail

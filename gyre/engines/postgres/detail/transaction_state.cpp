@@ -42,10 +42,12 @@ std::string begin_text(const transaction_options& options) {
 // --- connection_lease ---
 
 connection_lease::connection_lease(std::shared_ptr<client_core> client, pooled connection)
-    : client_(std::move(client)), taken_(std::move(connection)), core_(taken_->core()) {}
+    : client_(std::move(client)),
+      pooled_connection_(std::move(connection)),
+      core_(pooled_connection_->core()) {}
 
 connection_lease::~connection_lease() {
-  if (is_for_others_ && taken_->is_reusable()) taken_.give_back();
+  if (is_for_others_ && pooled_connection_->is_reusable()) pooled_connection_.give_back();
 }
 
 void connection_lease::require_connected() const {
@@ -65,7 +67,7 @@ transaction_state::transaction_state(std::shared_ptr<connection_lease> lease, st
       ends_(std::move(statements)),
       statement_timeout_(statement_timeout),
       depth_(lease_->depth) {
-  if (!begin_.empty()) lease_->pending.push_back(begin_);
+  if (!begin_.empty()) lease_->pending_statements.push_back(begin_);
 }
 
 transaction_state::shared transaction_state::session(std::shared_ptr<connection_lease> lease) {
@@ -127,12 +129,12 @@ void transaction_state::require_usable() const {
 }
 
 bool transaction_state::is_begun() const noexcept {
-  return std::ranges::find(lease_->pending, begin_) == lease_->pending.end();
+  return std::ranges::find(lease_->pending_statements, begin_) == lease_->pending_statements.end();
 }
 
 void transaction_state::end() noexcept {
   if (std::exchange(has_ended_, true)) return;
-  std::erase(lease_->pending, begin_);
+  std::erase(lease_->pending_statements, begin_);
   if (depth_ > 0) lease_->depth = depth_ - 1;
 }
 
@@ -140,10 +142,10 @@ void transaction_state::end() noexcept {
 
 task<std::uint64_t> transaction_state::run(const statement& text, const argument_list& arguments,
                                            row_sink& rows) {
-  const std::optional<duration> own = limit_of(text);
-  const duration limit = own.value_or(lease_->client().options().statement_timeout);
-  if (limit == duration::max()) return run_unlimited(text, arguments, rows, own);
-  return with_timeout(run_unlimited(text, arguments, rows, own), limit);
+  const std::optional<duration> own_limit = limit_of(text);
+  const duration limit = own_limit.value_or(lease_->client().options().statement_timeout);
+  if (limit == duration::max()) return run_unlimited(text, arguments, rows, own_limit);
+  return with_timeout(run_unlimited(text, arguments, rows, own_limit), limit);
 }
 
 task<std::uint64_t> transaction_state::run_unlimited(const statement& text,
@@ -153,9 +155,9 @@ task<std::uint64_t> transaction_state::run_unlimited(const statement& text,
   require_caller(context, lease_->client().loop());
   require_usable();
   const trace::detail::named_wait record(trace::detail::event_kind::statement, text.text());
-  task<connection_core::shared_statement> preparing = prepare(text.text());
-  const connection_core::shared_statement prepared = co_await std::move(preparing);
-  rows.begin(prepared->columns());
+  task<connection_core::shared_statement> prepare_task = prepare(text.text());
+  const connection_core::shared_statement prepared_text = co_await std::move(prepare_task);
+  rows.begin(prepared_text->columns());
   if (!core().try_admit()) {
     task<> turn = admit();
     co_await std::move(turn);
@@ -169,18 +171,18 @@ task<std::uint64_t> transaction_state::run_unlimited(const statement& text,
     throw;
   }
   const std::vector<std::string_view> statement_prefix = prefix();
-  core().execute(reply, *prepared,
-                 [&](io::buffer& output) { arguments.write(output, prepared->parameters()); },
+  core().execute(reply, *prepared_text,
+                 [&](io::buffer& output) { arguments.write(output, prepared_text->parameters()); },
                  {.prefix = statement_prefix});
   note_prefix_sent();
   co_await reply.wait();
   if (reply.server_failure() && is_stale(*reply.server_failure())) {
-    core().forget_prepared(*prepared);
+    core().forget_prepared(*prepared_text);
   }
   const bool has_limit =
       limit.value_or(lease_->client().options().statement_timeout) != duration::max();
   reply.throw_if_failed(text.text(), has_limit);
-  if (!text.options().is_prepared) core().forget_prepared(*prepared);
+  if (!text.options().is_prepared) core().forget_prepared(*prepared_text);
   co_return reply.affected();
 }
 
@@ -188,8 +190,8 @@ task<> transaction_state::run_script(std::string script) {
   const task_context& context = co_await gyre::detail::this_context();
   require_caller(context, lease_->client().loop());
   require_usable();
-  task<> sending = send_prefix();
-  co_await std::move(sending);
+  task<> send_task = send_prefix();
+  co_await std::move(send_task);
   const trace::detail::named_wait record(trace::detail::event_kind::statement, script);
   task<> turn = admit();
   co_await std::move(turn);
@@ -209,27 +211,27 @@ task<joined_transaction> transaction_state::join(bool needs_transaction) {
 }
 
 task<> transaction_state::send_prefix() {
-  if (lease_->pending.empty()) co_return;
-  const statement nothing("select");
+  if (lease_->pending_statements.empty()) co_return;
+  const statement empty_statement("select");
   no_rows rows;
-  const std::tuple<> none;
-  const bound_arguments<> arguments(none);
-  task<std::uint64_t> sending = run_unlimited(nothing, arguments, rows, std::nullopt);
-  co_await std::move(sending);
+  const std::tuple<> no_arguments;
+  const bound_arguments<> arguments(no_arguments);
+  task<std::uint64_t> run_task = run_unlimited(empty_statement, arguments, rows, std::nullopt);
+  co_await std::move(run_task);
 }
 
 task<connection_core::shared_statement> transaction_state::prepare(std::string_view text) {
-  connection_core::shared_statement found = core().find_prepared(text);
-  if (found != nullptr) co_return found;
-  task<connection_core::shared_statement> preparing =
+  connection_core::shared_statement entry = core().find_prepared(text);
+  if (entry != nullptr) co_return entry;
+  task<connection_core::shared_statement> prepare_task =
       connection_core::prepare(lease_->core(), text);
   try {
-    found = co_await std::move(preparing);
+    entry = co_await std::move(prepare_task);
   } catch (const std::system_error&) {
     lease_->require_connected();
     throw;
   }
-  co_return found;
+  co_return entry;
 }
 
 task<> transaction_state::admit() {
@@ -257,10 +259,10 @@ task<> transaction_state::wait_until_idle() {
 }
 
 std::vector<std::string_view> transaction_state::prefix() const {
-  return {lease_->pending.begin(), lease_->pending.end()};
+  return {lease_->pending_statements.begin(), lease_->pending_statements.end()};
 }
 
-void transaction_state::note_prefix_sent() noexcept { lease_->pending.clear(); }
+void transaction_state::note_prefix_sent() noexcept { lease_->pending_statements.clear(); }
 
 void transaction_state::set_limit(std::optional<duration> limit) {
   // Outside of a transaction the server forgets the limit after each request.
@@ -268,10 +270,10 @@ void transaction_state::set_limit(std::optional<duration> limit) {
     lease_->limit.reset();
     lease_->is_limit_known = true;
   }
-  const std::optional<std::int64_t> wanted = server_limit(limit);
-  if (lease_->is_limit_known && lease_->limit == wanted) return;
-  lease_->pending.push_back(limit_text(wanted));
-  lease_->limit = wanted;
+  const std::optional<std::int64_t> limit_at_server = server_limit(limit);
+  if (lease_->is_limit_known && lease_->limit == limit_at_server) return;
+  lease_->pending_statements.push_back(limit_text(limit_at_server));
+  lease_->limit = limit_at_server;
   lease_->is_limit_known = true;
 }
 
@@ -308,9 +310,9 @@ task<> transaction_state::commit(shared self, duration limit) {
     self->end();
     co_return;
   }
-  task<> ending = shielded(self->send_ending(self->ends_.commit, true), limit);
+  task<> end_task = shielded(self->send_ending(self->ends_.commit, true), limit);
   try {
-    co_await std::move(ending);
+    co_await std::move(end_task);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::timed_out || !self->has_sent_commit_) throw;
     self->lease_->keep_from_others();
@@ -326,9 +328,10 @@ task<> transaction_state::roll_back(shared self) {
   if (is_to_be_sent) {
     // An inner level that was left open ends with this one.
     self->lease_->depth = self->depth_;
-    task<> ending = with_timeout(self->send_ending(self->ends_.rollback, false), rollback_timeout);
+    task<> end_task =
+        with_timeout(self->send_ending(self->ends_.rollback, false), rollback_timeout);
     try {
-      co_await std::move(ending);
+      co_await std::move(end_task);
     } catch (...) {
       self->lease_->keep_from_others();
     }

@@ -44,7 +44,7 @@ class connection_lease {
   void keep_from_others() noexcept { is_for_others_ = false; }
 
   // Statements that are sent in front of the next one, in the same request.
-  std::vector<std::string> pending;
+  std::vector<std::string> pending_statements;
   /// The time limit of statements that the server has within this transaction, in milliseconds;
   /// none: that of the connection.
   std::optional<std::int64_t> limit;
@@ -56,7 +56,7 @@ class connection_lease {
 
  private:
   std::shared_ptr<client_core> client_;
-  pooled taken_;
+  pooled pooled_connection_;
   std::shared_ptr<connection_core> core_;
   bool is_for_others_ = true;
 };
@@ -150,25 +150,25 @@ task<body_result<Transaction, Body>> run_body(transaction_state::shared state, B
                                               duration commit_timeout) {
   Transaction level(state);
   if constexpr (std::is_void_v<body_result<Transaction, Body>>) {
-    auto running = body(level);
-    co_await std::move(running);
-    task<> ending = transaction_state::commit(state, commit_timeout);
-    co_await std::move(ending);
+    auto run_task = body(level);
+    co_await std::move(run_task);
+    task<> end_task = transaction_state::commit(state, commit_timeout);
+    co_await std::move(end_task);
   } else {
-    auto running = body(level);
-    body_result<Transaction, Body> result = co_await std::move(running);
-    task<> ending = transaction_state::commit(state, commit_timeout);
-    co_await std::move(ending);
+    auto run_task = body(level);
+    body_result<Transaction, Body> result = co_await std::move(run_task);
+    task<> end_task = transaction_state::commit(state, commit_timeout);
+    co_await std::move(end_task);
     co_return result;
   }
 }
 
 template <class Transaction, class Body>
 task<body_result<Transaction, Body>> run_savepoint(transaction_state::shared parent, Body body) {
-  const transaction_state::shared inner = parent->savepoint();
-  auto running = finally(run_body<Transaction>(inner, body, duration::max()),
-                         transaction_state::roll_back(inner));
-  co_return co_await std::move(running);
+  const transaction_state::shared savepoint = parent->savepoint();
+  auto run_task = finally(run_body<Transaction>(savepoint, body, duration::max()),
+                          transaction_state::roll_back(savepoint));
+  co_return co_await std::move(run_task);
 }
 
 }  // namespace gyre::postgres::detail

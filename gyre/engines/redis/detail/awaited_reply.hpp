@@ -34,7 +34,7 @@ class awaited_reply : public expected_reply {
  public:
   enum class outcome : unsigned char { none, complete, lost, unsent };
 
-  auto wait() noexcept { return done_.wait(); }
+  auto wait() noexcept { return end_event_.wait(); }
   outcome result() const noexcept { return outcome_; }
   /// The error of a lost connection, or of reading the reply.
   const std::exception_ptr& error() const noexcept { return error_; }
@@ -59,10 +59,10 @@ class awaited_reply : public expected_reply {
  private:
   void end(outcome result) noexcept {
     outcome_ = result;
-    done_.set();
+    end_event_.set();
   }
 
-  manual_reset_event done_;
+  manual_reset_event end_event_;
   std::exception_ptr error_;
   outcome outcome_ = outcome::none;
 };

@@ -161,11 +161,11 @@ task<session> client_core::open_session(shared self) {
   session_slot slot(self);
   const auto core = std::make_shared<client_core>(self->loop(), self->server(), self->options_,
                                                   connection_use::own);
-  session opened(core, std::move(slot));
+  session result(core, std::move(slot));
   co_await core->admit();
   core->cancel_admission();
   if (self->is_closed()) throw std::system_error(make_error_code(io::errc::closed), class_name);
-  co_return opened;
+  co_return result;
 }
 
 void client_core::abandon_replies(std::uint64_t first, std::uint64_t last,
@@ -319,9 +319,9 @@ bool client_core::take_message(std::string_view bytes) {
 }
 
 bool client_core::take_reply(std::string_view bytes, reply_kind kind, bool is_message) {
-  const std::optional<engines::detail::pending_reply*> next = front();
-  if (!next) return false;
-  auto* const reply = static_cast<expected_reply*>(*next);
+  const std::optional<engines::detail::pending_reply*> front_reply = front();
+  if (!front_reply) return false;
+  auto* const reply = static_cast<expected_reply*>(*front_reply);
   const bool awaits_message = reply != nullptr && reply->is_confirmed_by_message();
   if (is_message != awaits_message && kind != reply_kind::error) return false;
   pop_front();

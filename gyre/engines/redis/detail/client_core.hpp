@@ -275,7 +275,7 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
     core.cancel_admission();
     throw;
   }
-  for (std::size_t remaining = prefix_count; remaining > 0; --remaining)
+  for (std::size_t replies_left = prefix_count; replies_left > 0; --replies_left)
     core.enter_internal_request(prefix_reply, position);
   last_ = core.enter(&reply, position);
   first_ = last_ - prefix_count;
@@ -336,7 +336,7 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
       co_await std::move(admission);
     }
     self->may_wait_ = false;
-    queued_replies queued;
+    queued_replies queue_replies;
     typed_reply<std::optional<values>> reply;
     const request_in_flight request(
         *self, reply,
@@ -345,10 +345,10 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
           (commands.write(output), ...);
           write_command(output, "EXEC");
         },
-        &queued, 1 + sizeof...(commands));
+        &queue_replies, 1 + sizeof...(commands));
     co_await reply.wait();
     if (reply.result() == outcome::complete) {
-      if (queued.error()) std::rethrow_exception(queued.error());
+      if (queue_replies.error()) std::rethrow_exception(queue_replies.error());
       std::optional<values> results = reply.take();
       if (!results) self->throw_aborted();
       co_return std::move(*results);

@@ -66,7 +66,7 @@ constexpr auto first_rules = [] {
   std::array<std::size_t, longest_name + 2> first{};
   for (std::size_t size = 0; size < first.size(); ++size) {
     first[size] = static_cast<std::size_t>(std::ranges::count_if(
-        rules, [&](const named_rule& each) { return each.name.size() < size; }));
+        rules, [&](const named_rule& rule) { return rule.name.size() < size; }));
   }
   return first;
 }();
@@ -111,15 +111,15 @@ command_rule rule_of_written(std::string_view command) noexcept {
 }
 
 argument_reader::argument_reader(std::string_view command) noexcept
-    : unread_(command.substr(std::min(command.find('\n'), command.size() - 1) + 1)) {}
+    : rest_(command.substr(std::min(command.find('\n'), command.size() - 1) + 1)) {}
 
 std::optional<std::string_view> argument_reader::next() noexcept {
-  const std::size_t line_end = unread_.find('\r');
+  const std::size_t line_end = rest_.find('\r');
   if (line_end == std::string_view::npos) return std::nullopt;
   std::size_t size = 0;
-  std::from_chars(unread_.data() + 1, unread_.data() + line_end, size);
-  const std::string_view argument = unread_.substr(line_end + 2, size);
-  unread_.remove_prefix(line_end + 2 + size + 2);
+  std::from_chars(rest_.data() + 1, rest_.data() + line_end, size);
+  const std::string_view argument = rest_.substr(line_end + 2, size);
+  rest_.remove_prefix(line_end + 2 + size + 2);
   return argument;
 }
 

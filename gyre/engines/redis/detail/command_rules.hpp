@@ -46,7 +46,7 @@ class argument_reader {
   std::optional<std::string_view> next() noexcept;
 
  private:
-  std::string_view unread_;
+  std::string_view rest_;
 };
 
 }  // namespace gyre::redis::detail

@@ -13,7 +13,7 @@ bool message_dispatcher::remove(const message_queue& queue) noexcept {
   channel_map& channels = map_of(queue);
   const auto match = channels.find(queue.channel());
   if (match == channels.end()) return false;
-  std::erase_if(match->second, [&](const auto& each) { return each.get() == &queue; });
+  std::erase_if(match->second, [&](const auto& subscriber) { return subscriber.get() == &queue; });
   if (!match->second.empty()) return false;
   channels.erase(match);
   return true;
@@ -26,11 +26,11 @@ bool message_dispatcher::deliver(reply_cursor message) noexcept {
   const bool is_pattern = kind == "pmessage";
   if (!is_pattern && kind != "message") return false;
   if (header.count != (is_pattern ? 4U : 3U)) return false;
-  const std::string_view subscribed = message.next().text;
-  const std::string_view channel = is_pattern ? message.next().text : subscribed;
+  const std::string_view subscribed_name = message.next().text;
+  const std::string_view channel = is_pattern ? message.next().text : subscribed_name;
   const std::string_view text = message.next().text;
   const channel_map& channels = is_pattern ? patterns_ : channels_;
-  if (const auto match = channels.find(subscribed); match != channels.end()) {
+  if (const auto match = channels.find(subscribed_name); match != channels.end()) {
     for (const auto& queue : match->second) queue->push(channel, text);
   }
   return true;

@@ -65,8 +65,8 @@ class cached_reply final : public awaited_reply {
 }  // namespace
 
 bool is_cacheable(std::string_view name) noexcept {
-  return std::ranges::any_of(cacheable_commands, [&](std::string_view each) {
-    return gyre::detail::equals_ignoring_case(name, each);
+  return std::ranges::any_of(cacheable_commands, [&](std::string_view command_name) {
+    return gyre::detail::equals_ignoring_case(name, command_name);
   });
 }
 
@@ -91,8 +91,8 @@ reply_cache::reply_cache(event_loop& loop, const cache_options& options)
 
 std::size_t reply_cache::weigh(const std::string& key, const replies_of_key& replies) noexcept {
   std::size_t bytes = key.size() + overhead;
-  for (const stored_reply& each : replies) {
-    bytes += each.command.size() + each.reply->size() + overhead;
+  for (const stored_reply& reply : replies) {
+    bytes += reply.command.size() + reply.reply->size() + overhead;
   }
   return bytes;
 }
@@ -106,8 +106,9 @@ reply_cache::reply_bytes reply_cache::find(std::string_view key, std::string_vie
 
 void reply_cache::store(std::string_view key, std::string_view command, reply_bytes reply) {
   replies_of_key replies;
-  if (const auto earlier = replies_.try_get(key)) replies = *earlier;
-  std::erase_if(replies, [&](const stored_reply& each) { return each.command == command; });
+  if (const auto match = replies_.try_get(key)) replies = *match;
+  std::erase_if(replies,
+                [&](const stored_reply& old_reply) { return old_reply.command == command; });
   if (replies.size() >= max_replies_of_key) replies.erase(replies.begin());
   replies.push_back(
       {std::string(command), std::move(reply), gyre::detail::later(loop_.now(), max_age_)});
@@ -117,8 +118,8 @@ void reply_cache::store(std::string_view key, std::string_view command, reply_by
 void reply_cache::invalidate(reply_cursor keys) noexcept {
   const reply_node node = keys.next();
   if (node.kind == reply_kind::null) return clear();
-  for (std::size_t remaining = node.count; remaining > 0 && node.kind == reply_kind::array;
-       --remaining) {
+  for (std::size_t elements_left = node.count; elements_left > 0 && node.kind == reply_kind::array;
+       --elements_left) {
     const reply_node key = keys.peek();
     keys.skip();
     if (key.kind != reply_kind::text) continue;

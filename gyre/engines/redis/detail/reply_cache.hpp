@@ -91,16 +91,16 @@ task<T> reply_cache::read(std::shared_ptr<reply_cache> self, client_core::shared
   core->check_context(context);
   self->scratch_.clear();
   command.write(self->scratch_);
-  const std::string_view written = self->scratch_.text();
-  argument_reader arguments(written);
+  const std::string_view command_text = self->scratch_.text();
+  argument_reader arguments(command_text);
   arguments.next();
   const std::string_view key = arguments.next().value_or("");
   reply_bytes bytes;
-  if (core->is_ready()) bytes = self->find(key, written);
+  if (core->is_ready()) bytes = self->find(key, command_text);
   if (bytes == nullptr) {
     ++self->misses_;
-    task<reply_bytes> fetched = self->fetch(core, written);
-    bytes = co_await std::move(fetched);
+    task<reply_bytes> fetch_task = self->fetch(core, command_text);
+    bytes = co_await std::move(fetch_task);
   } else {
     ++self->hits_;
   }

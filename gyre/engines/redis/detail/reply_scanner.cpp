@@ -9,7 +9,7 @@ namespace gyre::redis::detail {
 bool reply_scanner::note_value() noexcept {
   while (depth_ > 0) {
     level& innermost = levels_[depth_ - 1];
-    if (--innermost.missing > 0) return false;
+    if (--innermost.missing_values > 0) return false;
     --depth_;
     if (innermost.is_attribute) return false;
   }
@@ -19,22 +19,22 @@ bool reply_scanner::note_value() noexcept {
 std::expected<std::optional<std::size_t>, errc> reply_scanner::scan(
     std::string_view bytes) noexcept {
   for (;;) {
-    const auto node = parse_node(bytes.substr(scanned_), max_size_);
+    const auto node = parse_node(bytes.substr(scanned_bytes_), max_size_);
     if (!node) return std::unexpected(node.error());
     if (!*node) {
       if (bytes.size() > max_size_) return std::unexpected(errc::reply_too_large);
       return std::nullopt;
     }
-    const parsed_node& found = **node;
-    scanned_ += found.size;
-    if (scanned_ > max_size_) return std::unexpected(errc::reply_too_large);
-    if (found.children() > 0) {
+    const parsed_node& content = **node;
+    scanned_bytes_ += content.size;
+    if (scanned_bytes_ > max_size_) return std::unexpected(errc::reply_too_large);
+    if (content.children() > 0) {
       // An attribute or a push of the server within a value does not count as one of its values.
       if (depth_ == max_depth) return std::unexpected(errc::bad_reply);
-      levels_[depth_++] = {found.children(), found.is_attribute};
-    } else if (!found.is_attribute && note_value()) {
-      const std::size_t length = scanned_;
-      scanned_ = 0;
+      levels_[depth_++] = {content.children(), content.is_attribute};
+    } else if (!content.is_attribute && note_value()) {
+      const std::size_t length = scanned_bytes_;
+      scanned_bytes_ = 0;
       return length;
     }
   }

@@ -32,14 +32,14 @@ class reply_scanner {
 
  private:
   struct level {
-    std::uint64_t missing = 0;  // values that have not come
+    std::uint64_t missing_values = 0;  // values that have not come
     bool is_attribute = false;
   };
 
   bool note_value() noexcept;
 
   std::size_t max_size_;
-  std::size_t scanned_ = 0;
+  std::size_t scanned_bytes_ = 0;
   std::size_t depth_ = 0;
   std::array<level, max_depth> levels_;
 };

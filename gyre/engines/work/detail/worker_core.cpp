@@ -224,13 +224,13 @@ task<> worker_core::run() {
 void worker_core::drain() noexcept {
   is_draining_ = true;
   drain_requested_.set();
-  changed_.set();
+  change_event_.set();
 }
 
 worker_metrics worker_core::metrics() const {
   worker_metrics counts = metrics_;
-  counts.running = running_.size();
-  counts.unreported = unreported_.size();
+  counts.running = running_jobs_.size();
+  counts.unreported = unreported_attempts_.size();
   return counts;
 }
 
@@ -254,7 +254,7 @@ task<> worker_core::register_worker() {
   lease_end_ = gyre::detail::later(begin, options_.lease);
   next_heartbeat_ = begin + options_.lease / 3;
   next_release_ = lease_end_;
-  registered_.set();
+  registration_event_.set();
   for (handled_kind& kind : kinds_) {
     kind.may_be_ready = true;
     kind.is_announced = false;
@@ -265,10 +265,10 @@ void worker_core::end_registration(worker_id worker) noexcept {
   if (worker_ != worker) return;
   worker_ = 0;
   ++metrics_.leases_lost;
-  for (job& each : running_) {
-    if (each.worker_ == worker) each.request_stop(stop_reason::lease_lost);
+  for (job& job : running_jobs_) {
+    if (job.worker_ == worker) job.request_stop(stop_reason::lease_lost);
   }
-  changed_.set();
+  change_event_.set();
 }
 
 // --- Taking jobs ---
@@ -311,7 +311,7 @@ task<> worker_core::take(const free_slots& slots) {
   const bool has_taken_all_it_may = taken_jobs >= slots.total;
   bool has_new_announcement = false;
   for (handled_kind& kind : kinds_) {
-    kind.taken.clear();  // an earlier call may have thrown
+    kind.taken_jobs.clear();  // an earlier call may have thrown
     const auto position = std::ranges::find(slots.kinds, kind.name) - slots.kinds.begin();
     const auto index = static_cast<std::size_t>(position);
     const std::int32_t limit = index < slots.limits.size() ? slots.limits[index] : 0;
@@ -331,18 +331,18 @@ task<> worker_core::take(const free_slots& slots) {
     }
     handled_kind* const kind = find_kind(*row.kind);
     if (kind == nullptr) continue;
-    taken_job taken{*row.id,
-                    std::move(*row.kind),
-                    row.attempt.value_or(0),
-                    row.failures.value_or(0),
-                    row.max_attempts.value_or(1),
-                    row.time_limit_ms,
-                    std::move(row.payload).value_or(""),
-                    std::move(row.key).value_or("")};
+    taken_job result{*row.id,
+                     std::move(*row.kind),
+                     row.attempt.value_or(0),
+                     row.failures.value_or(0),
+                     row.max_attempts.value_or(1),
+                     row.time_limit_ms,
+                     std::move(row.payload).value_or(""),
+                     std::move(row.key).value_or("")};
     if (kind->max_jobs > 0) {
-      kind->taken.push_back(std::move(taken));
+      kind->taken_jobs.push_back(std::move(result));
     } else {
-      start_job(*kind, std::move(taken));
+      start_job(*kind, std::move(result));
     }
   }
   for (handled_kind& kind : kinds_) start_transactions(kind);
@@ -352,15 +352,15 @@ task<> worker_core::take(const free_slots& slots) {
 task<> worker_core::release_unknown_jobs() {
   std::vector<job_id> ids;
   std::vector<std::int32_t> attempts;
-  for (const job& each : running_) {
-    if (each.worker_ != worker_) continue;
-    ids.push_back(each.id());
-    attempts.push_back(each.attempt());
+  for (const job& job : running_jobs_) {
+    if (job.worker_ != worker_) continue;
+    ids.push_back(job.id());
+    attempts.push_back(job.attempt());
   }
-  for (const attempt_report& each : unreported_) {
-    if (each.worker != worker_) continue;
-    ids.push_back(each.id);
-    attempts.push_back(each.attempt);
+  for (const attempt_report& report : unreported_attempts_) {
+    if (report.worker != worker_) continue;
+    ids.push_back(report.id);
+    attempts.push_back(report.attempt);
   }
   co_await translated(db_.query_one<std::int32_t>(
       limited("select work.release_unknown($1, $2, $3)"), worker_, ids, attempts));
@@ -369,10 +369,10 @@ task<> worker_core::release_unknown_jobs() {
 
 worker_core::free_slots worker_core::find_free_slots() const {
   free_slots slots;
-  const std::size_t occupied = running_.size() + unreported_.size();
+  const std::size_t occupied_slots = running_jobs_.size() + unreported_attempts_.size();
   constexpr std::size_t max_taken = std::size_t{1} << 16;
   const std::size_t free_count =
-      std::min(options_.max_running - std::min(options_.max_running, occupied), max_taken);
+      std::min(options_.max_running - std::min(options_.max_running, occupied_slots), max_taken);
   slots.total = static_cast<std::int32_t>(free_count);
   bool may_be_ready = false;
   for (const handled_kind& kind : kinds_) {
@@ -395,9 +395,9 @@ void worker_core::plan_next_look(bool has_new_announcement, std::optional<std::i
   blocked_looks_ = due_ms == 0 ? blocked_looks_ + 1 : 0;
   duration wait = delay;
   if (blocked_looks_ > 0) {
-    const exponential_backoff blocked{.initial = first_blocked_look,
+    const exponential_backoff backoff{.initial = first_blocked_look,
                                       .longest = options_.poll_interval};
-    wait = std::min<duration>(delay, blocked.delay(blocked_looks_));
+    wait = std::min<duration>(delay, backoff.delay(blocked_looks_));
   } else if (due_ms) {
     wait = std::min<duration>(delay, milliseconds{*due_ms});
   }
@@ -406,8 +406,9 @@ void worker_core::plan_next_look(bool has_new_announcement, std::optional<std::i
 
 task<> worker_core::wait_for_work() {
   const steady_time deadline = std::min(next_look_, next_release_);
-  const auto woken = co_await as_expected(with_timeout(changed_.wait(), deadline - now()));
-  if (woken || now() < next_look_) co_return;
+  const auto wait_result =
+      co_await as_expected(with_timeout(change_event_.wait(), deadline - now()));
+  if (wait_result || now() < next_look_) co_return;
   for (handled_kind& kind : kinds_) kind.may_be_ready = true;
   next_look_ = gyre::detail::later(now(), options_.poll_interval);
 }
@@ -415,34 +416,34 @@ task<> worker_core::wait_for_work() {
 // --- Running jobs ---
 
 void worker_core::start_job(handled_kind& kind, taken_job next_job) {
-  running_.emplace_back(std::move(next_job), worker_);
-  const auto current = std::prev(running_.end());
+  running_jobs_.emplace_back(std::move(next_job), worker_);
+  const auto current_job = std::prev(running_jobs_.end());
   try {
-    handlers_->spawn(run_job(current, kind), "work: run a job");
+    handlers_->spawn(run_job(current_job, kind), "work: run a job");
   } catch (...) {
-    running_.erase(current);  // release_unknown_jobs() releases the job
+    running_jobs_.erase(current_job);  // release_unknown_jobs() releases the job
     throw;
   }
   ++kind.running;
   ++metrics_.taken;
 }
 
-task<> worker_core::run_job(running_job current, handled_kind& kind) {
-  attempt_report report{.worker = current->worker_,
-                        .id = current->id(),
-                        .attempt = current->attempt(),
+task<> worker_core::run_job(running_job current_job, handled_kind& kind) {
+  attempt_report report{.worker = current_job->worker_,
+                        .id = current_job->id(),
+                        .attempt = current_job->attempt(),
                         .outcome = "finished"};
   std::exception_ptr error;
   try {
-    const duration limit = current->taken_.time_limit_ms
-                               ? duration(milliseconds{*current->taken_.time_limit_ms})
+    const duration limit = current_job->taken_.time_limit_ms
+                               ? duration(milliseconds{*current_job->taken_.time_limit_ms})
                                : kind.options.time_limit;
-    task<std::string> work = kind.handler(*current);
+    task<std::string> work = kind.handler(*current_job);
     if (kind.options.executor != nullptr) work = on(*kind.options.executor, std::move(work));
     const attempt_token token{report.id, report.attempt, report.worker};
-    auto stoppable = stop_when(current_attempt.with(std::optional(token), std::move(work)),
-                               current->stop_.get_token());
-    auto result = co_await as_result(with_timeout(std::move(stoppable), limit));
+    auto stoppable_call = stop_when(current_attempt.with(std::optional(token), std::move(work)),
+                                    current_job->stop_.get_token());
+    auto result = co_await as_result(with_timeout(std::move(stoppable_call), limit));
     if (result) {
       report.result = std::move(*result);
     } else {
@@ -454,25 +455,25 @@ task<> worker_core::run_job(running_job current, handled_kind& kind) {
   if (error == nullptr && report.result.size() > queue::max_payload) {
     error = std::make_exception_ptr(permanent_failure(too_large_result(report.result)));
   }
-  if (error != nullptr) report = report_failure(*current, kind, error);
-  retire_job(current, kind, std::move(report));
+  if (error != nullptr) report = report_failure(*current_job, kind, error);
+  retire_job(current_job, kind, std::move(report));
 }
 
-void worker_core::retire_job(running_job current, handled_kind& kind,
+void worker_core::retire_job(running_job current_job, handled_kind& kind,
                              std::optional<attempt_report> report) {
-  trace::detail::record_since(current->begun_, trace::detail::event_kind::job,
+  trace::detail::record_since(current_job->begun_, trace::detail::event_kind::job,
                               trace::detail::address_of(kind.label.c_str()),
-                              static_cast<std::uint64_t>(current->id()));
+                              static_cast<std::uint64_t>(current_job->id()));
   if (report) {
-    unreported_.push_back(std::move(*report));
+    unreported_attempts_.push_back(std::move(*report));
     report_added_.set();
   } else {
     ++metrics_.finished;
   }
-  running_.erase(current);
+  running_jobs_.erase(current_job);
   --kind.running;
-  changed_.set();
-  progressed_.set();
+  change_event_.set();
+  progress_event_.set();
 }
 
 // --- Running several jobs in a transaction ---
@@ -480,30 +481,30 @@ void worker_core::retire_job(running_job current, handled_kind& kind,
 void worker_core::start_transactions(handled_kind& kind) {
   // A job that has failed runs alone: it may have ended the connection of the jobs that ran with
   // it.
-  for (taken_job& each : kind.taken) {
-    if (each.failures > 0) start_jobs(kind, std::span(&each, 1));
+  for (taken_job& job : kind.taken_jobs) {
+    if (job.failures > 0) start_jobs(kind, std::span(&job, 1));
   }
-  std::erase_if(kind.taken, [](const taken_job& each) { return each.failures > 0; });
-  std::span<taken_job> rest(kind.taken);
+  std::erase_if(kind.taken_jobs, [](const taken_job& job) { return job.failures > 0; });
+  std::span<taken_job> rest(kind.taken_jobs);
   while (!rest.empty()) {
     const std::size_t size = std::min(rest.size(), kind.max_jobs);
     start_jobs(kind, rest.first(size));
     rest = rest.subspan(size);
   }
-  kind.taken.clear();
+  kind.taken_jobs.clear();
 }
 
 void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> jobs) {
   std::vector<running_job> new_jobs;
   new_jobs.reserve(jobs.size());
   try {
-    for (taken_job& each : jobs) {
-      running_.emplace_back(std::move(each), worker_);
-      new_jobs.push_back(std::prev(running_.end()));
+    for (taken_job& job : jobs) {
+      running_jobs_.emplace_back(std::move(job), worker_);
+      new_jobs.push_back(std::prev(running_jobs_.end()));
     }
     handlers_->spawn(run_jobs(new_jobs, kind), "work: run jobs in a transaction");
   } catch (...) {
-    for (const running_job& each : new_jobs) running_.erase(each);  // see start_job()
+    for (const running_job& job : new_jobs) running_jobs_.erase(job);  // see start_job()
     throw;
   }
   kind.running += jobs.size();
@@ -514,22 +515,22 @@ task<> worker_core::run_jobs(std::vector<running_job> jobs, handled_kind& kind) 
   const transaction_result common_result = co_await run_in_transaction(jobs, kind);
   const bool is_split = common_result.error != nullptr && common_result.was_begun &&
                         jobs.size() > 1 && !is_loss_of_connection(common_result.error);
-  for (const running_job& each : jobs) {
+  for (const running_job& job : jobs) {
     transaction_result result = common_result;
-    if (is_split && each->reason_ == stop_reason::none) {
-      result = co_await run_in_transaction(std::span(&each, 1), kind);
+    if (is_split && job->reason_ == stop_reason::none) {
+      result = co_await run_in_transaction(std::span(&job, 1), kind);
     }
     if (result.error == nullptr) {
-      retire_job(each, kind, std::nullopt);
-    } else if (result.was_begun || each->reason_ != stop_reason::none ||
+      retire_job(job, kind, std::nullopt);
+    } else if (result.was_begun || job->reason_ != stop_reason::none ||
                note_error(result.error) == error_kind::lasting) {
-      retire_job(each, kind, report_failure(*each, kind, result.error));
+      retire_job(job, kind, report_failure(*job, kind, result.error));
     } else {
       // The database cannot be reached, so the attempt does not count as a failure.
-      retire_job(each, kind,
-                 attempt_report{.worker = each->worker_,
-                                .id = each->id(),
-                                .attempt = each->attempt(),
+      retire_job(job, kind,
+                 attempt_report{.worker = job->worker_,
+                                .id = job->id(),
+                                .attempt = job->attempt(),
                                 .outcome = "released",
                                 .delay_ms = release_delay.count()});
     }
@@ -542,13 +543,13 @@ task<worker_core::transaction_result> worker_core::run_in_transaction(
   inplace_stop_source stop;
   try {
     std::vector<job*> job_pointers;
-    for (const running_job& each : jobs) job_pointers.push_back(&*each);
+    for (const running_job& job : jobs) job_pointers.push_back(&*job);
     const auto body = [&](postgres::transaction& tx) {
       return run_and_finish(job_pointers, kind, tx, result.was_begun);
     };
-    for (job* const each : job_pointers) {
-      each->shared_stop_ = &stop;
-      if (each->reason_ != stop_reason::none) stop.request_stop();
+    for (job* const job : job_pointers) {
+      job->shared_stop_ = &stop;
+      if (job->reason_ != stop_reason::none) stop.request_stop();
     }
     // The worker itself changes the rows of running jobs; a stricter isolation would refuse that.
     const postgres::transaction_options options{.isolation = postgres::isolation::read_committed};
@@ -558,7 +559,7 @@ task<worker_core::transaction_result> worker_core::run_in_transaction(
   } catch (...) {
     result.error = std::current_exception();
   }
-  for (const running_job& each : jobs) each->shared_stop_ = nullptr;
+  for (const running_job& job : jobs) job->shared_stop_ = nullptr;
   co_return result;
 }
 
@@ -569,17 +570,17 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
   std::vector<job_id> ids;
   std::vector<std::int32_t> attempts;
   duration limit = duration::max();
-  for (const job* const each : jobs) {
-    ids.push_back(each->id());
-    attempts.push_back(each->attempt());
-    const auto& own_limit = each->taken_.time_limit_ms;
+  for (const job* const job : jobs) {
+    ids.push_back(job->id());
+    attempts.push_back(job->attempt());
+    const auto& own_limit = job->taken_.time_limit_ms;
     limit =
         std::min(limit, own_limit ? duration(milliseconds{*own_limit}) : kind.options.time_limit);
   }
   co_await tx.execute("select work.begin_attempts($1)", worker);
   was_begun = true;
-  auto running = with_timeout(kind.transaction_handler(jobs, tx), limit);
-  const std::vector<std::string> results = co_await std::move(running);
+  auto run_task = with_timeout(kind.transaction_handler(jobs, tx), limit);
+  const std::vector<std::string> results = co_await std::move(run_task);
   if (!results.empty() && results.size() != jobs.size()) {
     throw permanent_failure(std::to_string(results.size()) + " results of " +
                             std::to_string(jobs.size()) + " jobs");
@@ -594,12 +595,12 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
                                  attempts, stored_results));
 }
 
-worker_core::attempt_report worker_core::report_failure(const job& current,
+worker_core::attempt_report worker_core::report_failure(const job& current_job,
                                                         const handled_kind& kind,
                                                         const std::exception_ptr& error) {
   attempt_report report{
-      .worker = current.worker_, .id = current.id(), .attempt = current.attempt()};
-  switch (current.reason_) {
+      .worker = current_job.worker_, .id = current_job.id(), .attempt = current_job.attempt()};
+  switch (current_job.reason_) {
     case stop_reason::cancelled: report.outcome = "cancelled"; return report;
     case stop_reason::lease_lost:
     case stop_reason::draining: report.outcome = "released"; return report;
@@ -610,10 +611,10 @@ worker_core::attempt_report worker_core::report_failure(const job& current,
   report.error = printable_text(describe(error), max_error);
   // Half of the delay is random, so that jobs that failed together do not return together.
   const exponential_backoff& delay = kind.options.delay;
-  const auto failures = static_cast<std::size_t>(current.failures()) + 1;
-  const exponential_backoff half{.initial = delay.initial / 2, .longest = delay.longest / 2};
-  report.delay_ms =
-      to_milliseconds(duration(half.delay(failures) + half.jittered_delay(failures, random_)));
+  const auto failures = static_cast<std::size_t>(current_job.failures()) + 1;
+  const exponential_backoff half_delay{.initial = delay.initial / 2, .longest = delay.longest / 2};
+  report.delay_ms = to_milliseconds(
+      duration(half_delay.delay(failures) + half_delay.jittered_delay(failures, random_)));
   return report;
 }
 
@@ -624,11 +625,11 @@ task<> worker_core::store_reports() {
 }
 
 task<> worker_core::store_some_reports() {
-  if (unreported_.empty()) {
+  if (unreported_attempts_.empty()) {
     co_await report_added_.wait();
     co_return;
   }
-  const worker_id worker = unreported_.front().worker;
+  const worker_id worker = unreported_attempts_.front().worker;
   std::vector<job_id> ids;
   std::vector<std::int32_t> attempts;
   std::vector<std::string_view> outcomes;
@@ -638,20 +639,20 @@ task<> worker_core::store_some_reports() {
   std::size_t bytes = 0;
   const std::size_t max_reports = single_reports_ > 0 ? 1 : max_jobs_at_once;
   // Elements of a deque stay where they are while others are appended.
-  for (const attempt_report& each : unreported_) {
-    bytes += each.result.size() + (each.error ? each.error->size() : 0);
-    if (each.worker != worker || ids.size() == max_reports ||
+  for (const attempt_report& report : unreported_attempts_) {
+    bytes += report.result.size() + (report.error ? report.error->size() : 0);
+    if (report.worker != worker || ids.size() == max_reports ||
         (bytes > max_bytes_at_once && !ids.empty())) {
       break;
     }
-    ids.push_back(each.id);
-    attempts.push_back(each.attempt);
-    outcomes.push_back(each.outcome);
-    results.emplace_back(each.outcome == "finished"
-                             ? std::optional(std::as_bytes(std::span(each.result)))
+    ids.push_back(report.id);
+    attempts.push_back(report.attempt);
+    outcomes.push_back(report.outcome);
+    results.emplace_back(report.outcome == "finished"
+                             ? std::optional(std::as_bytes(std::span(report.result)))
                              : std::nullopt);
-    errors.emplace_back(each.error);
-    delays.push_back(each.delay_ms);
+    errors.emplace_back(report.error);
+    delays.push_back(report.delay_ms);
   }
   std::vector<std::tuple<job_id, std::string>> stored_reports;
   try {
@@ -669,8 +670,8 @@ task<> worker_core::store_some_reports() {
     }
     // A report that is refused must not hold back the reports after it: it moves to the back.
     if (single_reports_ > 0) --single_reports_;
-    unreported_.push_back(std::move(unreported_.front()));
-    unreported_.pop_front();
+    unreported_attempts_.push_back(std::move(unreported_attempts_.front()));
+    unreported_attempts_.pop_front();
     throw;
   }
   if (single_reports_ > 0) --single_reports_;
@@ -683,10 +684,11 @@ task<> worker_core::store_some_reports() {
   }
   metrics_.released += released_count;
   metrics_.lost += ids.size() - stored_reports.size();
-  unreported_.erase(unreported_.begin(),
-                    unreported_.begin() + static_cast<std::ptrdiff_t>(ids.size()));
-  changed_.set();
-  progressed_.set();
+  unreported_attempts_.erase(
+      unreported_attempts_.begin(),
+      unreported_attempts_.begin() + static_cast<std::ptrdiff_t>(ids.size()));
+  change_event_.set();
+  progress_event_.set();
 }
 
 // --- Extending the lease, and maintaining the tables ---
@@ -721,10 +723,9 @@ task<> worker_core::send_heartbeat() {
     lease_end_ = gyre::detail::later(begin, options_.lease);
     next_heartbeat_ = begin + options_.lease / 3;
   }
-  for (job& each : running_) {
-    if (each.worker_ == worker &&
-        std::ranges::find(stopped_jobs, each.id()) != stopped_jobs.end()) {
-      each.request_stop(stop_reason::cancelled);
+  for (job& job : running_jobs_) {
+    if (job.worker_ == worker && std::ranges::find(stopped_jobs, job.id()) != stopped_jobs.end()) {
+      job.request_stop(stop_reason::cancelled);
     }
   }
 }
@@ -732,7 +733,7 @@ task<> worker_core::send_heartbeat() {
 task<> worker_core::watch_lease() {
   const auto step = [this]() -> task<> {
     if (worker_ == 0) {
-      co_await registered_.wait();
+      co_await registration_event_.wait();
     } else if (const steady_time time = now(); time < lease_end_) {
       co_await sleep_for(lease_end_ - time);
     } else {
@@ -756,11 +757,11 @@ task<> worker_core::store_some_progress() {
   std::vector<std::int32_t> attempts;
   std::vector<float> shares;
   std::vector<std::string> notes;
-  for (job& each : running_) {
-    if (each.worker_ != worker || ids.size() == max_jobs_at_once) continue;
-    if (auto progress = each.take_progress()) {
-      ids.push_back(each.id());
-      attempts.push_back(each.attempt());
+  for (job& job : running_jobs_) {
+    if (job.worker_ != worker || ids.size() == max_jobs_at_once) continue;
+    if (auto progress = job.take_progress()) {
+      ids.push_back(job.id());
+      attempts.push_back(job.attempt());
       shares.push_back(progress->share);
       notes.push_back(printable_text(progress->note, max_progress_note));
     }
@@ -800,19 +801,21 @@ task<> worker_core::submit_due_schedules() {
                                   " and (next_at is null or next_at <= clock_timestamp()))")));
   if (!is_due) co_return;
   co_await translated(lease_db_->transaction([this](postgres::transaction& tx) -> task<> {
-    const auto due = co_await tx.query<due_schedule>(limited("select * from work.due_schedules()"));
-    for (const due_schedule& each : due) {
-      std::optional<std::int64_t> next;
+    const auto schedules =
+        co_await tx.query<due_schedule>(limited("select * from work.due_schedules()"));
+    for (const due_schedule& schedule : schedules) {
+      std::optional<std::int64_t> next_time;
       try {
-        const std::chrono::local_seconds now_there{seconds{each.local_now}};
-        if (const auto time = cron_expression(each.cron).next(now_there)) {
-          next = time->time_since_epoch().count();
+        const std::chrono::local_seconds now_there{seconds{schedule.local_now}};
+        if (const auto time = cron_expression(schedule.cron).next(now_there)) {
+          next_time = time->time_since_epoch().count();
         }
       } catch (const std::invalid_argument& error) {
         ++metrics_.errors;  // of a program that bypassed queue::set_schedule(): it never fires
         metrics_.last_error = error.what();
       }
-      co_await tx.execute(limited("select work.advance_schedule($1, $2)"), each.name, next);
+      co_await tx.execute(limited("select work.advance_schedule($1, $2)"), schedule.name,
+                          next_time);
     }
   }));
 }
@@ -821,17 +824,17 @@ task<> worker_core::submit_due_schedules() {
 
 task<> worker_core::listen_for_ready_jobs() {
   const auto step = [this]() -> task<> {
-    postgres::subscription ready = co_await db_.listen("work_ready");
+    postgres::subscription ready_jobs = co_await db_.listen("work_ready");
     // The server keeps no notification from before the subscription.
     for (handled_kind& kind : kinds_) kind.may_be_ready = kind.is_notified = true;
-    changed_.set();
-    while (auto message = co_await ready.next()) {
+    change_event_.set();
+    while (auto message = co_await ready_jobs.next()) {
       for (handled_kind& kind : kinds_) {
         if (!message->follows_gap && kind.name != message->payload) continue;
         kind.may_be_ready = true;
         kind.is_notified = true;
       }
-      changed_.set();
+      change_event_.set();
     }
     throw std::system_error(io::errc::closed, "work::worker: the client was closed");
   };
@@ -852,8 +855,8 @@ task<> worker_core::listen_for_cancelled_jobs() {
       const auto [blank, error] = std::from_chars(text.data(), end, worker);
       if (error != std::errc() || blank == end) continue;
       std::from_chars(blank + 1, end, id);
-      for (job& each : running_) {
-        if (each.worker_ == worker && each.id() == id) each.request_stop(stop_reason::cancelled);
+      for (job& job : running_jobs_) {
+        if (job.worker_ == worker && job.id() == id) job.request_stop(stop_reason::cancelled);
       }
     }
     throw std::system_error(io::errc::closed, "work::worker: the client was closed");
@@ -869,7 +872,7 @@ task<> worker_core::shut_down(async_scope& services, async_scope& takers) {
   static_cast<void>(co_await as_expected(with_timeout(wait_for_takes(), options_.drain_timeout)));
   co_await end_handlers();
   const auto wait_for_store = [this]() -> task<> {
-    while (!unreported_.empty() && fatal_ == nullptr) co_await progressed_.wait();
+    while (!unreported_attempts_.empty() && fatal_ == nullptr) co_await progress_event_.wait();
   };
   // After the lease has expired, other workers take the jobs over anyway.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_store(), options_.lease)));
@@ -885,13 +888,13 @@ task<> worker_core::shut_down(async_scope& services, async_scope& takers) {
 
 task<> worker_core::end_handlers() {
   const auto wait_for_handlers = [this]() -> task<> {
-    while (!running_.empty()) co_await progressed_.wait();
+    while (!running_jobs_.empty()) co_await progress_event_.wait();
   };
   if (fatal_ == nullptr) {
     static_cast<void>(
         co_await as_expected(with_timeout(wait_for_handlers(), options_.drain_timeout)));
   }
-  for (job& each : running_) each.request_stop(stop_reason::draining);
+  for (job& job : running_jobs_) job.request_stop(stop_reason::draining);
   co_await handlers_->join();
 }
 
@@ -909,7 +912,7 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
     if (note_error(result.error()) == error_kind::lasting) {
       if (fatal_ == nullptr) fatal_ = result.error();
       drain();
-      progressed_.set();
+      progress_event_.set();
       report_added_.set();
       co_return;
     }

@@ -75,8 +75,8 @@ class worker_core {
     handler_options options;
     type_erased_handler handler = {};
     type_erased_transaction_handler transaction_handler = {};
-    std::size_t max_jobs = 0;           // of a transaction; 0: `handler` runs each job by itself
-    std::vector<taken_job> taken = {};  // whose transaction has yet to begin
+    std::size_t max_jobs = 0;  // of a transaction; 0: `handler` runs each job by itself
+    std::vector<taken_job> taken_jobs = {};  // whose transaction has yet to begin
     std::size_t running = 0;
     bool may_be_ready = true;   // false after a take that found fewer jobs than slots
     bool is_notified = false;   // since the last take was sent
@@ -121,7 +121,7 @@ class worker_core {
   void plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms);
   task<> wait_for_work();
   void start_job(handled_kind& kind, taken_job next_job);
-  task<> run_job(running_job current, handled_kind& kind);
+  task<> run_job(running_job current_job, handled_kind& kind);
   void start_transactions(handled_kind& kind);
   void start_jobs(handled_kind& kind, std::span<taken_job> jobs);
   task<> run_jobs(std::vector<running_job> jobs, handled_kind& kind);
@@ -131,8 +131,9 @@ class worker_core {
   task<> run_and_finish(std::span<job* const> jobs, handled_kind& kind, postgres::transaction& tx,
                         bool& was_begun);
   /// Frees the job's slot. `report`: what to store; none if a transaction has ended the job.
-  void retire_job(running_job current, handled_kind& kind, std::optional<attempt_report> report);
-  attempt_report report_failure(const job& current, const handled_kind& kind,
+  void retire_job(running_job current_job, handled_kind& kind,
+                  std::optional<attempt_report> report);
+  attempt_report report_failure(const job& current_job, const handled_kind& kind,
                                 const std::exception_ptr& error);
 
   task<> store_reports();
@@ -175,8 +176,8 @@ class worker_core {
   timer_service* timers_ = nullptr;  // of the coroutine that runs the worker
 
   std::deque<handled_kind> kinds_;
-  std::list<job> running_;
-  std::deque<attempt_report> unreported_;
+  std::list<job> running_jobs_;
+  std::deque<attempt_report> unreported_attempts_;
   /// The number of reports to store one by one, because a statement with all of them was refused.
   std::size_t single_reports_ = 0;
 
@@ -194,10 +195,10 @@ class worker_core {
   bool is_draining_ = false;
   std::exception_ptr fatal_;
   manual_reset_event drain_requested_;
-  auto_reset_event registered_;    // for watch_lease()
-  auto_reset_event changed_;       // for take_jobs(): slots, jobs, the registration, or draining
-  auto_reset_event report_added_;  // for store_reports()
-  auto_reset_event progressed_;    // for shut_down(): a handler has ended, or reports are stored
+  auto_reset_event registration_event_;  // for watch_lease()
+  auto_reset_event change_event_;    // for take_jobs(): slots, jobs, the registration, or draining
+  auto_reset_event report_added_;    // for store_reports()
+  auto_reset_event progress_event_;  // for shut_down(): a handler has ended, or reports are stored
   std::optional<async_scope> handlers_;
   worker_metrics metrics_;
 };

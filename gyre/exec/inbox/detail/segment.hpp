@@ -83,10 +83,10 @@ class segment_pool {
   void give(Segment* empty_segment) noexcept {
     empty_segment->next.store(nullptr, std::memory_order_relaxed);
     for (auto& slot : slots_) {
-      Segment* none = nullptr;
+      Segment* null_segment = nullptr;
       if (slot.load(std::memory_order_relaxed) == nullptr &&
           // release: pairs with the acquire in take(); publishes the freed cells.
-          slot.compare_exchange_strong(none, empty_segment, std::memory_order_release,
+          slot.compare_exchange_strong(null_segment, empty_segment, std::memory_order_release,
                                        std::memory_order_relaxed)) {
         return;
       }
@@ -110,10 +110,10 @@ class segment_reader {
     if (!task_cell::is_end(task)) return task != nullptr;
     // acquire: pairs with the producer's release store of `next`; makes the initialised segment
     // visible.
-    Segment* next = segment_->next.load(std::memory_order_acquire);
-    if (next == nullptr) return false;
+    Segment* next_segment = segment_->next.load(std::memory_order_acquire);
+    if (next_segment == nullptr) return false;
     if (index_ < Segment::cell_count) segment_->cells[index_].clear_end();
-    pool.give(std::exchange(segment_, next));
+    pool.give(std::exchange(segment_, next_segment));
     index_ = 0;
     return segment_->cells[index_].ready();
   }
@@ -129,19 +129,19 @@ class segment_reader {
       read_position position(*this, tasks);
       Segment& segment = *segment_;
       const std::size_t max_tasks = std::min(tasks.left(), limit);
-      while (position.ran < max_tasks && !tasks.ended()) {
-        task_cell& first = segment.cells[position.at];
+      while (position.task_count < max_tasks && !tasks.ended()) {
+        task_cell& first = segment.cells[position.index];
         const task_cell::thunk task = first.look();
         if (task == nullptr) return;
         if (task_cell::is_end(task)) break;
-        ++position.ran;
+        ++position.task_count;
         const std::size_t cells = position.run(first, task);
-        demote_read_line(segment, ++position.at);
+        demote_read_line(segment, ++position.index);
         if (cells == 1) [[likely]]
           continue;
-        for (std::size_t i = 1; i < cells; ++i) demote_read_line(segment, ++position.at);
+        for (std::size_t i = 1; i < cells; ++i) demote_read_line(segment, ++position.index);
       }
-      limit -= position.ran;
+      limit -= position.task_count;
     }
   }
   /// Destroys every task that is ready.
@@ -172,24 +172,24 @@ class segment_reader {
   // even if a task throws.
   struct read_position {
     read_position(segment_reader& segments, batch& batch) noexcept
-        : reader(segments), tasks(batch), at(segments.index_) {}
+        : reader(segments), tasks(batch), index(segments.index_) {}
     read_position& operator=(read_position&&) = delete;
     ~read_position() {
-      tasks.count(ran);
-      reader.index_ = at;
+      tasks.count(task_count);
+      reader.index_ = index;
     }
     std::size_t run(task_cell& first, task_cell::thunk task) {
       try {
         return first.run(task);
       } catch (...) {
-        at += task_cell::measure(task);
+        index += task_cell::measure(task);
         throw;
       }
     }
     segment_reader& reader;
     batch& tasks;
-    std::size_t at;
-    std::size_t ran = 0;
+    std::size_t index;
+    std::size_t task_count = 0;
   };
 
   Segment* segment_;

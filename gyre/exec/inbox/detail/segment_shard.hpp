@@ -39,14 +39,15 @@ class segment_shard : public shard_base, public intrusive_list_node {
     }
     // relaxed, here and in pushed(): a thread that has acquired the task's cell also sees the task
     // counted; for other threads the count is a statistic.
-    pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    pushed_tasks_.store(pushed_tasks_.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
     last_->cells[std::exchange(index_, index_ + cells)].emplace(std::forward<F>(callable));
   }
   /// Consumer: returns whether a task is ready.
   bool ready() noexcept { return reader_.ready(pool_); }
   /// Consumer: runs at most `limit` tasks.
   void run(batch& tasks, std::size_t limit) {
-    const consumed_publisher published(consumed_, tasks);
+    const consumed_publisher publisher(consumed_tasks_, tasks);
     reader_.run(tasks, limit, pool_);
   }
   /// Consumer, when the queue is destroyed: destroys all tasks.
@@ -58,10 +59,10 @@ class segment_shard : public shard_base, public intrusive_list_node {
     delete reader_.release();
   }
   /// Returns how many tasks were ever pushed. Any thread.
-  std::uint64_t pushed() const noexcept { return pushed_.load(std::memory_order_relaxed); }
+  std::uint64_t pushed() const noexcept { return pushed_tasks_.load(std::memory_order_relaxed); }
   std::size_t pending() const noexcept {
-    const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
-    return waiting(pushed(), consumed);
+    const std::uint64_t consumed_count = consumed_tasks_.load(std::memory_order_relaxed);
+    return waiting(pushed(), consumed_count);
   }
 
  protected:
@@ -82,10 +83,10 @@ class segment_shard : public shard_base, public intrusive_list_node {
   }
 
   segment_reader<segment_type> reader_;
-  gyre::detail::atomic<std::uint64_t> consumed_{0};
+  gyre::detail::atomic<std::uint64_t> consumed_tasks_{0};
   alignas(false_sharing_range) segment_type* last_;
   std::size_t index_ = 0;
-  gyre::detail::atomic<std::uint64_t> pushed_{0};
+  gyre::detail::atomic<std::uint64_t> pushed_tasks_{0};
   alignas(false_sharing_range) segment_pool<segment_type, 8> pool_;
 };
 

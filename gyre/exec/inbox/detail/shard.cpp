@@ -31,8 +31,9 @@ class thread_shards {
   void add(shard_cache::entry entry) {
     std::erase_if(entries_, [](const shard_cache::entry& old_entry) {
       if (!old_entry.shard->closed()) return false;
-      shard_cache::entry& cached = this_thread_shards.entries[old_entry.inbox % shard_cache::size];
-      if (cached.inbox == old_entry.inbox) cached = {};
+      shard_cache::entry& cache_entry =
+          this_thread_shards.entries[old_entry.inbox % shard_cache::size];
+      if (cache_entry.inbox == old_entry.inbox) cache_entry = {};
       old_entry.shard->abandon();
       return true;
     });

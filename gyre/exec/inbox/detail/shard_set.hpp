@@ -47,23 +47,23 @@ class shard_set {
   /// registered for the consumer. Throws std::bad_alloc.
   template <class... Arguments>
   shard_access find_or_register(const Arguments&... arguments) {
-    if (Shard* const known = find()) return {known, end_access{true}};
-    auto fresh = std::make_unique<Shard>(arguments...);
-    const bool kept = keep_shard(id_, fresh.get());
-    Shard& added = *fresh.release();
+    if (Shard* const own_shard = find()) return {own_shard, end_access{true}};
+    auto owner = std::make_unique<Shard>(arguments...);
+    const bool is_kept = keep_shard(id_, owner.get());
+    Shard& new_shard = *owner.release();
     {
       const std::lock_guard lock(mutex_);
-      all_.push_back(added);
+      all_.push_back(new_shard);
     }
-    new_shards_.push(added);
-    return {&added, end_access{kept}};
+    new_shards_.push(new_shard);
+    return {&new_shard, end_access{is_kept}};
   }
   /// Consumer: adds the shards registered by producers to the queue.
   void admit_new_shards() noexcept {
     if (new_shards_.empty()) [[likely]]
       return;
-    auto added = new_shards_.pop_all();
-    while (Shard* each = added.pop_front()) put_back(*each);
+    auto new_ones = new_shards_.pop_all();
+    while (Shard* shard = new_ones.pop_front()) put_back(*shard);
   }
   /// Consumer: size() returns the number of queued shards, front() the first one, or null.
   std::size_t size() const noexcept { return size_; }
@@ -94,14 +94,14 @@ class shard_set {
   std::size_t pending() const noexcept {
     const std::lock_guard lock(mutex_);
     std::size_t sum = 0;
-    for (const Shard& each : all_) sum += each.pending();
+    for (const Shard& shard : all_) sum += shard.pending();
     return sum;
   }
   /// Counts all tasks that were ever pushed, even those of shards that are gone.
   std::uint64_t pushed() const noexcept {
     const std::lock_guard lock(mutex_);
     std::uint64_t sum = retired_task_count_;
-    for (const Shard& each : all_) sum += each.pushed();
+    for (const Shard& shard : all_) sum += shard.pushed();
     return sum;
   }
 
