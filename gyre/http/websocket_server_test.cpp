@@ -874,6 +874,20 @@ TEST_F(HttpWebsocketServer, AnswersMoreMessagesThanATurnTakes) {
   EXPECT_EQ(exchange(client, sent, expected.size()), expected);
 }
 
+TEST_F(HttpWebsocketServer, MayCloseWithinATurnThatHasMoreMessages) {
+  serve([](websocket& socket) -> task<> {
+    for (int i = 0; i < 200; ++i) co_await socket.receive();  // more than a turn takes
+    co_await socket.close(close_code::policy_violation, "enough");
+  });
+  peer client = open();
+  std::string sent;
+  for (int i = 0; i < 300; ++i) sent += frame(fin | 1, std::to_string(i));
+  EXPECT_EQ(exchange(client, sent, 10), closing(close_code::policy_violation, "enough"));
+  client.send(frame(fin | 8, ""));
+  EXPECT_EQ(all_of(client), "");
+  EXPECT_EQ(errors, 0);
+}
+
 TEST_F(HttpWebsocketServer, AnswersPingsWhileItSends) {
   serve([](websocket& socket) -> task<> {
     auto both = gyre::when_all(echo(socket), [](websocket& target) -> task<> {

@@ -83,9 +83,10 @@ void served_websocket::receive_held() {
   if (has_peer_ended_) end(websocket_errc::ended);
 }
 
-// The bytes come by themselves. Those that are held are dropped if close() receives.
+// The bytes come by themselves. Those that are held are dropped if close() receives, by the turn
+// that runs if there is one.
 std::optional<task<>> served_websocket::receive_next() {
-  if (drops_messages()) receive_now();
+  if (drops_messages() && !is_in_turn()) receive_now();
   return std::nullopt;
 }
 

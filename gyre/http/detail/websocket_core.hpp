@@ -89,8 +89,7 @@ class websocket_core {
   void begin_to_close(close_code code) noexcept;
   /// Waits until signal_change() is called.
   task<> await_change();
-  /// Whether a receive that has begun waits for a message.
-  bool awaits_message() const noexcept { return is_receiving_ && !has_message_; }
+  /// Whether the session has a message that no receive has returned.
   bool has_message() const noexcept { return has_message_; }
   /// Whether close() receives, and drops messages.
   bool drops_messages() const noexcept { return socket_->is_closing_; }
