@@ -30,12 +30,12 @@ inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 /// Returns at least `bytes` bytes aligned to slab_alignment; a size of zero gets the smallest
 /// block. Throws std::bad_alloc. Any thread, also while its thread-locals are destroyed and
 /// afterwards, and in a forked child. Some 2 ns, without atomic read-modify-write; more when a list
-/// is refilled, and a system call when a slab is mapped.
+/// is refilled, and system calls when slabs are mapped.
 [[nodiscard]] void* slab_allocate(std::size_t bytes);
 
 /// Frees a block of slab_allocate(bytes) with the same `bytes`; ignores a null pointer. Any thread:
 /// some 2 ns on the thread that allocated the block, one compare-and-swap on other threads. May
-/// unmap an empty slab.
+/// unmap empty slabs.
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
 /// Releases the calling thread's caches: collects its blocks that other threads freed, frees the
@@ -43,7 +43,7 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 /// thread that will not allocate for a while. O(blocks and slabs).
 void slab_trim() noexcept;
 
-/// Sets how many bytes in empty slabs each thread may keep; further slabs that become empty are
+/// Sets how many bytes in empty slabs each thread may keep. With one more, a sixteenth of them is
 /// returned to the system. One slab per size class in use is not counted. Any thread.
 void set_slab_cache_limit(std::size_t bytes) noexcept;
 
