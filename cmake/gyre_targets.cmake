@@ -51,7 +51,7 @@ function(gyre_add_room name)
     target_compile_options(${target} PRIVATE -Wno-shadow)  # one source's names may shadow another's
   endif()
   if(PROJECT_IS_TOP_LEVEL)
-    gyre_check_headers_alone(${target} "${arg_HEADERS}" "${arg_SOURCES}")
+    gyre_check_headers_alone(${target} "${arg_HEADERS}")
   endif()
 
   set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
@@ -71,31 +71,26 @@ function(gyre_allow_unity target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# gyre_check_headers_alone(TARGET HEADERS SOURCES)
+# gyre_check_headers_alone(TARGET HEADERS)
 #
-# Makes the target all_verify_interface_header_sets compile each of HEADERS alone, except the
-# headers that a source or another header of the room includes first: building the library, or
-# compiling the other header, has compiled them alone already.
-function(gyre_check_headers_alone target headers sources)
-  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
-    BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE room)
-  set(alone ${headers})
-  if(GYRE_UNITY OR CMAKE_UNITY_BUILD)
-    set(sources "")  # only the first source of each batch compiles its header alone
+# Declares that each of HEADERS must compile alone with what TARGET brings. For the test
+# packaging.headers_compile_alone, makes a library that is never built: its one source includes all
+# of HEADERS, and the test takes the compiler's options from it.
+function(gyre_check_headers_alone target headers)
+  if(NOT GYRE_BUILD_CHECKS)
+    return()
   endif()
-  foreach(file IN LISTS headers sources)
-    # The first directive after `#pragma once`: an include below a condition is not always first.
-    file(STRINGS "${file}" first REGEX "^#([^p]|p[^r])" LIMIT_COUNT 1)
-    if(first MATCHES "^#include <${room}/(.+)>$")
-      list(REMOVE_ITEM alone "${CMAKE_MATCH_1}")
-    endif()
+  set(includes "")
+  foreach(header IN LISTS headers)
+    cmake_path(ABSOLUTE_PATH header)
+    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    string(APPEND includes "#include <${header}>\n")
   endforeach()
-
-  add_library(${target}_alone INTERFACE)
-  target_link_libraries(${target}_alone INTERFACE ${target})
-  target_sources(${target}_alone INTERFACE
-    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${alone})
-  set_target_properties(${target}_alone PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  set(source "${PROJECT_BINARY_DIR}/headers_alone/${target}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "${includes}")
+  add_library(${target}_alone OBJECT EXCLUDE_FROM_ALL "${source}")
+  target_link_libraries(${target}_alone PRIVATE ${target})
+  set_target_properties(${target}_alone PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
 # gyre_add_optional_headers(ROOM DEPENDENCY file…)
@@ -109,7 +104,9 @@ function(gyre_add_optional_headers room dependency)
   target_link_libraries(${target} INTERFACE gyre::${room})
   if(TARGET gyre_deps::${dependency})
     target_link_libraries(${target} INTERFACE gyre_deps::${dependency})
-    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+    if(PROJECT_IS_TOP_LEVEL)
+      gyre_check_headers_alone(${target} "${ARGN}")
+    endif()
   endif()
   target_sources(${target} INTERFACE
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARGN})

@@ -21,7 +21,7 @@ class semaphore;
 
 namespace detail {
 
-class blocked_acquire;
+class blocked_acquire;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
 
 /// A waiter for permits. `permits` is first the number requested, and after the wait the number
 /// granted: all, fewer after serve_waits(), or none if the semaphore was closed.

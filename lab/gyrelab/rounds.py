@@ -4,7 +4,7 @@
 docs/lab/statistics.md states the stopping rule and why it keeps the intervals' confidence.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,27 +31,31 @@ class Need:
 
 @dataclass(frozen=True)
 class FirstLook:
-    """An experiment after its first rounds: the contenders of open published claims and the cells of
-    gyre's open claims, both by the cell's key."""
+    """An experiment after its first rounds, and the contenders of its open claims by the cell's key."""
 
     results: Results
     contenders: dict[str, set[str]]
-    ours: Collection[str]
 
     @classmethod
     def at(cls, results: Results, part: Part) -> "FirstLook":
         """The look at the results of an experiment's first rounds."""
-        experiment = part.experiment
-        return cls(
-            results,
-            claims.find_open_contenders(results, experiment, "published"),
-            claims.find_open_cells(results, experiment, "gyre"),
-        )
+        found: dict[str, set[str]] = {}
+        for source in _SOURCES:
+            open_there = claims.find_open_contenders(results, part.experiment, source)
+            for key, names in open_there.items():
+                found.setdefault(key, set()).update(names)
+        return cls(results, found)
 
-    def concerns_gyre(self, part: Part, place: Place) -> bool:
-        """Whether a claim of gyre's, or its ratio to the best rival, is open in the cell."""
-        is_claimed = cells.key(place.cell) in self.ours
-        return is_claimed or _find_noise(self.results, part, place) is not None
+    def names_in(self, part: Part, place: Place) -> set[str]:
+        """The contenders of the cell of which a claim or the ratio to the best rival is open."""
+        names = set(self.contenders.get(cells.key(place.cell), ()))
+        default = part.experiment.contest.of[0]
+        if names and all(each.name != default for each in place.contestants):
+            return names  # ratios to the baseline decide nothing
+        for one, other in _list_pairs(self.results, part, place):
+            if _judge_pair(self.results, part, place, one, other) is not None:
+                names.update((one, *_list_possible_bests(self.results, part, place, other)))
+        return names
 
 
 class Sampling:
@@ -94,7 +98,7 @@ class Sampling:
                     results, part, place
                 )
                 left -= (rounds - part.rounds) * seconds
-                need = self._find_need(results, part, rest, rounds, claimed)
+                need = self._find_need(results, part, place, rest, rounds, claimed)
                 if need is not None and rounds < MOST:
                     order = (need.rank, need.rounds * seconds)
                     block = Block(part, rest, rounds + 1, rounds + STEP)
@@ -112,20 +116,16 @@ class Sampling:
     def _choose_contestants(self, part: Part, place: Place) -> Place:
         """The cell and the programs that take part in its further rounds.
 
-        They are the contenders of the published claims that the first rounds leave open there, if
-        any, unless these rounds leave open something about gyre, too: the other programs would take
-        most of the time. The first rounds alone decide, so that a measurement that was interrupted chooses the
-        same ones.
+        They are the contenders about which the first rounds leave something open there: the others
+        would take most of the time. The first rounds alone decide, so that a measurement that was
+        interrupted chooses the same ones. Where nothing is open all take part, as rounds of other
+        cells may open a claim on a mean.
         """
         key = (part.experiment.name, cells.key(place.cell))
         if key not in self._places:
-            first = self._look_at_first_rounds(part)
-            names = first.contenders.get(key[1], set())
+            names = self._look_at_first_rounds(part).names_in(part, place)
             kept = tuple(each for each in place.contestants if each.name in names)
-            default = part.experiment.contest.of[0]
-            absent = all(each.name != default for each in place.contestants)
-            alone = kept and (absent or not first.concerns_gyre(part, place))
-            self._places[key] = replace(place, contestants=kept) if alone else place
+            self._places[key] = replace(place, contestants=kept) if kept else place
         return self._places[key]
 
     def _look_at_first_rounds(self, part: Part) -> "FirstLook":
@@ -136,11 +136,17 @@ class Sampling:
         return self._first[name]
 
     def _find_need(
-        self, results: Results, part: Part, place: Place, done: int, claimed: list[dict[str, int]]
+        self,
+        results: Results,
+        part: Part,
+        place: Place,
+        rest: Place,
+        done: int,
+        claimed: list[dict[str, int]],
     ) -> Need | None:
         key = (part.experiment.name, cells.key(place.cell), done)
         if key not in self._needs:
-            self._needs[key] = _find_noise(results, part, place)
+            self._needs[key] = _find_noise(results, part, place, rest)
         found = [self._needs[key]] if self._needs[key] is not None else []
         for rank, further in zip((PUBLISHED, OURS), claimed, strict=True):
             if key[1] in further:
@@ -161,21 +167,54 @@ def is_open(ratio: Ratio) -> bool:
     return ratio.half_width > NARROW and not ratio.widened().differs
 
 
-def _find_noise(results: Results, part: Part, place: Place) -> Need | None:
-    experiment, found = part.experiment, []
+def _find_noise(
+    results: Results, part: Part, place: Place, rest: Place | None = None
+) -> Need | None:
+    """The need of the cell's open ratios, of which both programs are among those of `rest`."""
+    names = {each.name for each in (rest or place).contestants}
+    needs = [
+        need
+        for pair in _list_pairs(results, part, place)
+        if names.issuperset(pair)
+        if (need := _judge_pair(results, part, place, *pair)) is not None
+    ]
+    return min(needs, key=lambda need: (need.rank, need.rounds), default=None)
+
+
+def _judge_pair(results: Results, part: Part, place: Place, one: str, other: str) -> Need | None:
+    """The need of the ratio between two contenders of a cell; None where it is not open."""
+    experiment = part.experiment
     metrics = [experiment.metric, *([experiment.cost] if experiment.cost else [])]
-    for one, other in _list_pairs(results, part, place):
-        ratios = [
-            statistics.ratio([logs])
-            for metric in metrics
-            if (logs := results.log_ratios(experiment, one, place.cell, metric, other))
-        ]
-        if not ratios or not is_open(ratios[0]):
+    ratios = [
+        statistics.ratio([logs])
+        for metric in metrics
+        if (logs := results.log_ratios(experiment, one, place.cell, metric, other))
+    ]
+    if not ratios or not is_open(ratios[0]):
+        return None
+    by_cost = len(ratios) > 1 and not is_open(ratios[1])
+    nearest = min(ratio.rounds_to_settle(1, 1) for ratio in ratios)
+    return Need(TIME if by_cost else NOTHING, nearest)
+
+
+def _list_possible_bests(results: Results, part: Part, place: Place, best: str) -> list[str]:
+    """The best rival, and those of which the rounds do not show beyond doubt that they are worse.
+
+    To continue with the best one alone would favour gyre: the first rounds flatter the best of
+    several rivals.
+    """
+    experiment = part.experiment
+    rivals = experiment.rivals(experiment.contest.of[0])
+    if best not in rivals:
+        return [best]
+    found = [best]
+    for each in place.contestants:
+        if each.name == best or each.name not in rivals:
             continue
-        by_cost = len(ratios) > 1 and not is_open(ratios[1])
-        nearest = min(ratio.rounds_to_settle(1, 1) for ratio in ratios)
-        found.append(Need(TIME if by_cost else NOTHING, nearest))
-    return min(found, key=lambda need: (need.rank, need.rounds), default=None)
+        logs = results.log_ratios(experiment, best, place.cell, experiment.metric, each.name)
+        if not logs or statistics.ratio([logs]).widened().low <= 1:
+            found.append(each.name)
+    return found
 
 
 def _list_pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:

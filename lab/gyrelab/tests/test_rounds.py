@@ -302,6 +302,31 @@ def test_gyre_takes_no_part_in_further_rounds_where_the_first_settle_its_place(
     assert {"evpp", "muduo"} <= taking_part[planning.FIRST + 1]
 
 
+class NearAndFar(Noisy):
+    """gyre's first contender, evpp and muduo are equal, and asio takes ten times as long."""
+
+    def run(
+        self, contestant: Contestant, experiment: str, cell: cells.Cell, *_: object, **__: object
+    ) -> Outcome:
+        made = super().run(contestant, experiment, cell)
+        factor = 10 if contestant.name == "asio" else 1
+        rate, cpu = (made.metrics[name] for name in ("mib_per_second", "server_cpu_us_per_mib"))
+        metrics = {"mib_per_second": rate / factor, "server_cpu_us_per_mib": cpu * factor}
+        return Outcome("ok", metrics=metrics, wall_seconds=1.0)
+
+
+def test_further_rounds_about_gyre_have_every_rival_that_may_be_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("gyre_epoll", "evpp", "muduo", "asio")
+    monkeypatch.setattr(program, "run", NearAndFar(409_600, 0.2, 0.2).run)
+    parts = published_parts(names, budget=9)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    taking_part = contenders_by_round(runner.measure(parts, record, Silent()))
+    assert taking_part[planning.FIRST] == set(names)
+    assert taking_part[planning.FIRST + 1] == {"gyre_epoll", "evpp", "muduo"}
+
+
 class OneDisturbed(Noisy):
     """Every run of the first cell is noisy; of the second, the first run of evpp is four times as slow."""
 
