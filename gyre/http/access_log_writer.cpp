@@ -53,8 +53,8 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     for (part& loop_part : parts_) {
       const std::lock_guard part_lock(loop_part.mutex);
       if (lines_.empty()) {
-        lines_.swap(
-            loop_part.lines);  // the capacities go round, so that a steady state allocates none
+        // The capacities go round, so that a steady state allocates none.
+        lines_.swap(loop_part.lines);
       } else {
         try {
           lines_ += loop_part.lines;
