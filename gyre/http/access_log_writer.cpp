@@ -50,19 +50,20 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     const std::lock_guard lock(write_mutex_);
     lines_.clear();
     std::uint64_t count = 0;
-    for (part& part : parts_) {
-      const std::lock_guard part_lock(part.mutex);
+    for (part& loop_part : parts_) {
+      const std::lock_guard part_lock(loop_part.mutex);
       if (lines_.empty()) {
-        lines_.swap(part.lines);  // the capacities go round, so that a steady state allocates none
+        // The capacities go round, so that a steady state allocates none.
+        lines_.swap(loop_part.lines);
       } else {
         try {
-          lines_ += part.lines;
+          lines_ += loop_part.lines;
         } catch (const std::bad_alloc&) {
           continue;  // the next call takes them
         }
-        part.lines.clear();
+        loop_part.lines.clear();
       }
-      count += std::exchange(part.count, 0);
+      count += std::exchange(loop_part.count, 0);
     }
     if (lines_.empty()) return;
     pending_bytes_.fetch_sub(lines_.size(), std::memory_order_relaxed);

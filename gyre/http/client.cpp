@@ -86,9 +86,9 @@ task<client_response> client::stream(client_request request) {
   return detail::client_call::run(core_, std::move(request), detail::client_call::body::streamed);
 }
 
-void client::send(client_request request, callback callback) {
+void client::send(client_request request, callback function) {
   if (core_ == nullptr) throw std::logic_error("http::client::send: it was moved from");
-  spawn(core_->loop(), detail::call_back(core_, std::move(request), std::move(callback)),
+  spawn(core_->loop(), detail::call_back(core_, std::move(request), std::move(function)),
         {.name = "http::client::send"});
 }
 

@@ -90,7 +90,7 @@ class client {
   /// and std::bad_alloc as std::errc::not_enough_memory.
   ///
   /// Thread-safety: any thread.
-  void send(client_request request, callback callback);
+  void send(client_request request, callback function);
 
   /// If client_request rejects the URL or the content type, the call itself throws, not the await.
   [[nodiscard]] task<client_response> get(std::string_view url) {

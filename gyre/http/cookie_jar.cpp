@@ -196,7 +196,7 @@ std::string cookie_jar::header_for(const url& target, time_point time) {
     if (!is_for_host || !path_matches(target.path(), cookie.path)) continue;
     if (cookie.secure && !is_over_tls(target)) continue;
     // Cookies with longer paths come first (RFC 6265, 5.4).
-    const auto path_size = [](const stored_cookie* cookie) { return cookie->path.size(); };
+    const auto path_size = [](const stored_cookie* candidate) { return candidate->path.size(); };
     selection.insert(
         std::ranges::upper_bound(selection, cookie.path.size(), std::ranges::greater(), path_size),
         &cookie);

@@ -10,16 +10,16 @@
 namespace gyre::http {
 
 known_users::known_users(std::vector<entry> users) : users_(std::move(users)) {
-  for (const entry& entry : users_) {
-    if (entry.name.empty() || entry.name.contains(':')) {
-      throw std::invalid_argument("http::known_users: '" + entry.name +
+  for (const entry& user : users_) {
+    if (user.name.empty() || user.name.contains(':')) {
+      throw std::invalid_argument("http::known_users: '" + user.name +
                                   "' must not be empty or contain ':'");
     }
-    if (entry.secret.empty()) {
-      throw std::invalid_argument("http::known_users: the secret of '" + entry.name + "' is empty");
+    if (user.secret.empty()) {
+      throw std::invalid_argument("http::known_users: the secret of '" + user.name + "' is empty");
     }
-    if (std::ranges::count(users_, entry.name, &entry::name) != 1) {
-      throw std::invalid_argument("http::known_users: '" + entry.name + "' is listed twice");
+    if (std::ranges::count(users_, user.name, &entry::name) != 1) {
+      throw std::invalid_argument("http::known_users: '" + user.name + "' is listed twice");
     }
   }
 }
@@ -27,18 +27,18 @@ known_users::known_users(std::vector<entry> users) : users_(std::move(users)) {
 std::optional<authenticated_user> known_users::operator()(std::string_view name,
                                                           std::string_view password) const {
   const entry* match = nullptr;
-  for (const entry& entry : users_) {
-    const bool has_name = constant_time_equal(entry.name, name);
-    const bool has_password = constant_time_equal(entry.secret, password);
-    if (has_name && has_password) match = &entry;
+  for (const entry& user : users_) {
+    const bool has_name = constant_time_equal(user.name, name);
+    const bool has_password = constant_time_equal(user.secret, password);
+    if (has_name && has_password) match = &user;
   }
   return match != nullptr ? std::optional(authenticated_user{match->name}) : std::nullopt;
 }
 
 std::optional<authenticated_user> known_users::operator()(std::string_view token) const {
   const entry* match = nullptr;
-  for (const entry& entry : users_) {
-    if (constant_time_equal(entry.secret, token)) match = &entry;
+  for (const entry& user : users_) {
+    if (constant_time_equal(user.secret, token)) match = &user;
   }
   return match != nullptr ? std::optional(authenticated_user{match->name}) : std::nullopt;
 }

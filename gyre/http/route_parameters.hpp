@@ -36,24 +36,24 @@ class route_parameters {
 
   /// The encoded value; empty if there is no parameter with this name.
   [[nodiscard]] std::string_view raw(std::string_view name) const noexcept {
-    for (const parameter& parameter : *this) {
-      if (parameter.name == name) return parameter.raw;
+    for (const parameter& own_parameter : *this) {
+      if (own_parameter.name == name) return own_parameter.raw;
     }
     return {};
   }
   /// The decoded value; nothing if there is no parameter with this name. May contain '/' and zero
   /// bytes that are encoded in the path.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const {
-    for (const parameter& parameter : *this) {
-      if (parameter.name == name) return percent_decode(parameter.raw);
+    for (const parameter& own_parameter : *this) {
+      if (own_parameter.name == name) return percent_decode(own_parameter.raw);
     }
     return std::nullopt;
   }
   /// Decodes into `memory`, which must be as large as the raw value. Throws std::length_error.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name,
                                                     std::span<char> memory) const {
-    for (const parameter& parameter : *this) {
-      if (parameter.name == name) return percent_decode(parameter.raw, memory);
+    for (const parameter& own_parameter : *this) {
+      if (own_parameter.name == name) return percent_decode(own_parameter.raw, memory);
     }
     return std::nullopt;
   }

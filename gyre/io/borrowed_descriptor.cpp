@@ -87,7 +87,7 @@ void borrowed_descriptor::report(readiness events) {
 // Watches for what the waiters need, and for nothing without a waiter.
 void borrowed_descriptor::update_watch() {
   readiness interest = readiness::none;
-  for (const waiter& waiter : waiters_) interest = interest | waiter.interest;
+  for (const waiter& entry : waiters_) interest = interest | entry.interest;
   if (interest == readiness::none) {
     watch_->stop();
   } else {

@@ -79,8 +79,9 @@ void output_queue::append(output_queue&& other) noexcept {
 
 std::size_t output_queue::gather(std::span<iovec> pieces) const noexcept {
   std::size_t count = 0;
-  for (chunk* chunk = first_; chunk != nullptr && count < pieces.size(); chunk = chunk->next) {
-    const std::span<std::byte> bytes = chunk->bytes.mutable_bytes();
+  for (chunk* position = first_; position != nullptr && count < pieces.size();
+       position = position->next) {
+    const std::span<std::byte> bytes = position->bytes.mutable_bytes();
     pieces[count++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
   }
   return count;

@@ -15,7 +15,7 @@ receive_memory::~receive_memory() {
   arrival_.reset();
   assert(!lent() && "received bytes outlived their loop");
   if (current_ != nullptr) deallocate(*current_);
-  while (block* block = free_blocks_.pop_front()) deallocate(*block);
+  while (block* old_block = free_blocks_.pop_front()) deallocate(*old_block);
 }
 
 // Releases the current block, if there is one: it can be reused when its last lease has ended.

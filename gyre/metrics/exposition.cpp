@@ -224,9 +224,9 @@ std::size_t exposition::merge(const exposition& other) {
 
 std::string exposition::text() const {
   std::string output;
-  for (const family& family : families_) {
-    append_metadata(output, family, format_);
-    for (const sample& own_sample : family.samples) output += own_sample.lines;
+  for (const family& own_family : families_) {
+    append_metadata(output, own_family, format_);
+    for (const sample& own_sample : own_family.samples) output += own_sample.lines;
   }
   if (format_ == exposition_format::open_metrics) output += "# EOF\n";
   return output;

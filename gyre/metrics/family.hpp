@@ -71,7 +71,8 @@ class family final : public detail::instrument {
 
   void write(exposition& output) const override {
     const std::shared_lock lock(mutex_);
-    for (const auto& [values, instrument] : series_) write_series(output, values, *instrument);
+    for (const auto& [values, own_instrument] : series_)
+      write_series(output, values, *own_instrument);
     if (overflow_) {
       write_series(output, std::vector<std::string>(labels_.size(), "other"), *overflow_);
     }

@@ -303,7 +303,7 @@ class pool_core {
   void close_expired() {
     const steady_time now = loop().now();
     metrics_.discarded +=
-        std::erase_if(idle_entries_, [now](entry& entry) { return entry.expiry <= now; });
+        std::erase_if(idle_entries_, [now](entry& idle_entry) { return idle_entry.expiry <= now; });
     if (!idle_entries_.empty()) {
       expiry_timer_.start_at(std::ranges::min_element(idle_entries_, {}, &entry::expiry)->expiry);
     }
@@ -314,11 +314,11 @@ class pool_core {
     const steady_time now = loop().now();
     steady_time next_expiry = steady_time::max();
     for (std::size_t i = 0; i < idle_entries_.size();) {
-      entry& entry = idle_entries_[i];
+      entry& idle_entry = idle_entries_[i];
       const std::size_t count = idle_entries_.size();
-      if (entry.watch == nullptr && entry.watch_time > now)
-        next_expiry = std::min(next_expiry, entry.watch_time);
-      if (entry.watch == nullptr && entry.watch_time <= now) begin_watch(entry);
+      if (idle_entry.watch == nullptr && idle_entry.watch_time > now)
+        next_expiry = std::min(next_expiry, idle_entry.watch_time);
+      if (idle_entry.watch == nullptr && idle_entry.watch_time <= now) begin_watch(idle_entry);
       if (idle_entries_.size() == count)
         ++i;  // otherwise the watch has ended at once, and removed its entry
     }
@@ -338,8 +338,9 @@ class pool_core {
   // Called when an idle connection can be read, or waiting for it has failed: the server has closed
   // it, or has sent something, which may be a message of the transport.
   void on_idle_input(const idle_watch& ended_watch) noexcept {
-    const auto match = std::ranges::find(idle_entries_, &ended_watch,
-                                         [](const entry& entry) { return entry.watch.get(); });
+    const auto match = std::ranges::find(idle_entries_, &ended_watch, [](const entry& idle_entry) {
+      return idle_entry.watch.get();
+    });
     if (match == idle_entries_.end()) return;
     match->watch.reset();
     if (!is_reusable(*match->connection)) {

@@ -112,10 +112,10 @@ void lookup::cancelling_delete::operator()(detail::callback_lookup* lookup_state
 }
 
 void lookup::detach() noexcept {
-  detail::callback_lookup* const lookup = lookup_.release();
-  if (lookup == nullptr) return;
-  lookup->is_detached = true;
-  if (!lookup->active()) delete lookup;
+  detail::callback_lookup* const own_lookup = lookup_.release();
+  if (own_lookup == nullptr) return;
+  own_lookup->is_detached = true;
+  if (!own_lookup->active()) delete own_lookup;
 }
 
 resolver::resolver(event_loop& loop, resolver_options options)

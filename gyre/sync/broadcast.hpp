@@ -57,7 +57,7 @@ class broadcast_core : public subscribers {
       if (is_closed()) return channel_status::closed;
       if (values_.full()) values_.pop();
       values_.push(std::move(value));
-      ++sent_;
+      ++sent_count_;
       receivers_.claim_all(ended_waits, false);
     }
     wake_all(ended_waits);
@@ -65,8 +65,8 @@ class broadcast_core : public subscribers {
   }
 
   // The functions below, up to at(), are called with the lock held.
-  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-  [[nodiscard]] std::uint64_t oldest() const noexcept { return sent_ - values_.size(); }
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_count_; }
+  [[nodiscard]] std::uint64_t oldest() const noexcept { return sent_count_ - values_.size(); }
   const T& at(std::uint64_t number) noexcept {
     return values_[static_cast<std::size_t>(number - oldest())];
   }
@@ -75,7 +75,7 @@ class broadcast_core : public subscribers {
 
  private:
   ring_buffer<T> values_;
-  std::uint64_t sent_ = 0;
+  std::uint64_t sent_count_ = 0;
 };
 
 }  // namespace detail
@@ -150,7 +150,7 @@ class broadcast_receiver {
   /// overwritten.
   [[nodiscard]] std::uint64_t pending() const noexcept {
     const std::lock_guard hold(core_->mutex());
-    return core_->sent() - seen_;
+    return core_->sent() - next_number_;
   }
 
  private:
@@ -159,22 +159,25 @@ class broadcast_receiver {
 
   explicit broadcast_receiver(detail::broadcast_core<T>& core) noexcept : core_(&core) {
     const std::lock_guard hold(core.mutex());
-    seen_ = core.sent();
+    next_number_ = core.sent();
   }
 
   // ready() and next() are called with the lock held.
-  [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->is_closed(); }
+  [[nodiscard]] bool ready() const noexcept {
+    return next_number_ != core_->sent() || core_->is_closed();
+  }
   std::optional<broadcast_value<T>> next() {
-    if (seen_ == core_->sent()) return std::nullopt;
-    const std::uint64_t number = std::max(seen_, core_->oldest());
+    if (next_number_ == core_->sent()) return std::nullopt;
+    const std::uint64_t number = std::max(next_number_, core_->oldest());
     std::optional<broadcast_value<T>> value(
-        std::in_place, broadcast_value<T>{.value = core_->at(number), .missed = number - seen_});
-    seen_ = number + 1;
+        std::in_place,
+        broadcast_value<T>{.value = core_->at(number), .missed = number - next_number_});
+    next_number_ = number + 1;
     return value;
   }
 
   detail::broadcast_core<T>* core_;
-  std::uint64_t seen_;  // the number of the next value to receive
+  std::uint64_t next_number_;  // the number of the next value to receive
 };
 
 /// A case of select(): receives from `receiver`, with the result of its receive().

@@ -12,7 +12,7 @@ bool condition_variable::enlist(waiter& node) noexcept {
   const locked_state state(lock_);
   if (node.cancelled) return false;
   node.current_stage = stage::condition;
-  waiting_.push_back(node);
+  waiters_.push_back(node);
   return true;
 }
 
@@ -20,8 +20,8 @@ void condition_variable::notify(std::size_t limit) noexcept {
   line notified_line;
   {
     const locked_state state(lock_);
-    for (; limit > 0 && !waiting_.empty(); --limit) {
-      move(static_cast<waiter&>(waiting_.front()), notified_line);
+    for (; limit > 0 && !waiters_.empty(); --limit) {
+      move(static_cast<waiter&>(waiters_.front()), notified_line);
     }
   }
   hand_over(notified_line);

@@ -50,7 +50,7 @@ class condition_variable {
 
   constexpr condition_variable() noexcept = default;
   ~condition_variable() {
-    assert(waiting_.empty() &&
+    assert(waiters_.empty() &&
            "a gyre::condition_variable was destroyed while a coroutine waited for it");
   }
 
@@ -79,7 +79,7 @@ class condition_variable {
   static void hand_over(line& waiters) noexcept;
 
   detail::state_word lock_;
-  line waiting_;  // elements are of type condition_waiter
+  line waiters_;  // elements are of type condition_waiter
 };
 
 /// The awaitable of condition_variable::wait(), without a result.

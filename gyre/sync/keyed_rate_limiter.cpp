@@ -64,9 +64,9 @@ keyed_rate_limiter::entry& keyed_rate_limiter::find_or_replace(
     set& candidates, std::uint64_t hash, std::int64_t now,
     std::uint64_t& forgotten_count) noexcept {
   entry* result = candidates.data();
-  for (entry& entry : candidates) {
-    if (entry.hash == hash) return entry;
-    if (entry.full_at < result->full_at) result = &entry;
+  for (entry& candidate : candidates) {
+    if (candidate.hash == hash) return candidate;
+    if (candidate.full_at < result->full_at) result = &candidate;
   }
   if (result->full_at > now) ++forgotten_count;
   *result = {.hash = hash};

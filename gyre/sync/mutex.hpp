@@ -47,18 +47,19 @@ class mutex : detail::waiting_line<mutex> {
   /// Locks if that is possible at once. May fail spuriously, like std::mutex::try_lock(), while
   /// another wait is being cancelled. The caller unlocks, or makes a guard(mutex, std::adopt_lock).
   [[nodiscard]] bool try_lock() noexcept {
-    word free = 0;
+    word expected_word = 0;
     // acquire: pairs with the release in unlock() and state_word::unlock().
-    return compare_exchange_strong(free, held, std::memory_order_acquire,
+    return compare_exchange_strong(expected_word, held, std::memory_order_acquire,
                                    std::memory_order_relaxed);
   }
 
   /// Hands the lock to the coroutine that has waited longest, which resumes on its executor.
   void unlock() noexcept {
-    word alone = held;
+    word expected_word = held;
     // release: pairs with the acquire of the next lock operation, which sees all writes under this
     // lock.
-    if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
+    if (!compare_exchange_strong(expected_word, 0, std::memory_order_release,
+                                 std::memory_order_relaxed)) {
       change([](word& state) {
         assert((state & held) != 0 && "unlocked a gyre::mutex that is not locked");
         state &= ~held;

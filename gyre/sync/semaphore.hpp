@@ -146,13 +146,13 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   /// Completes waits in their order while permits are free, each with at most `max_permits`, even
   /// if the waiter requested more. Meant for permit(), whose result has the number of permits.
   [[gnu::noinline]] void serve_waits(std::uint64_t max_permits) noexcept {
-    detail::woken_waiters ready;
+    detail::woken_waiters waiters;
     detail::locked_state state(*this);
     while (!line_.empty() && state.value / one != 0) {
       waiter& first = line_.front();
       first.permits = std::min({first.permits, max_permits, state.value / one});
       state.value -= first.permits * one;
-      ready.complete(first);
+      waiters.complete(first);
     }
     if (line_.empty()) state.value &= ~awaited;
   }
@@ -200,7 +200,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
 };
 
 inline void semaphore_permit::release() noexcept {
-  if (const std::uint64_t held = forget(); held != 0) source_->release(held);
+  if (const std::uint64_t permits = forget(); permits != 0) source_->release(permits);
 }
 
 }  // namespace gyre

@@ -59,9 +59,9 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   /// while another wait is being cancelled. The caller unlocks, or makes a guard with
   /// std::adopt_lock.
   [[nodiscard]] bool try_lock() noexcept {
-    word free = 0;
+    word expected_word = 0;
     // acquire: pairs with the release in unlock(), unlock_shared() and state_word::unlock().
-    return compare_exchange_strong(free, written, std::memory_order_acquire,
+    return compare_exchange_strong(expected_word, written, std::memory_order_acquire,
                                    std::memory_order_relaxed);
   }
   /// Like try_lock(), but locks for a reader. Fails also if a coroutine waits.
@@ -79,10 +79,11 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
 
   /// Releases the lock of the writer.
   void unlock() noexcept {
-    word alone = written;
+    word expected_word = written;
     // release: pairs with the acquire of the next lock operation, which sees all writes under this
     // lock.
-    if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
+    if (!compare_exchange_strong(expected_word, 0, std::memory_order_release,
+                                 std::memory_order_relaxed)) {
       hand_over(written);
     }
   }
@@ -121,8 +122,8 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     });
   }
   static bool take(word& state, const waiter& next) noexcept {
-    const word conflicting = next.writes ? ~awaited : written;
-    if ((state & conflicting) != 0) return false;
+    const word conflict_bits = next.writes ? ~awaited : written;
+    if ((state & conflict_bits) != 0) return false;
     state += next.writes ? written : reader;
     return true;
   }

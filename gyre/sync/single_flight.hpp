@@ -142,11 +142,11 @@ class single_flight {
     // Returns whether it joined. Called with the lock held.
     bool join(typename table::iterator position) {
       if (position == flights_.executions_.end()) return false;
-      execution& running = position->second;
-      if (running.work.is_done() || running.work.is_abandoned()) return false;
+      execution& target = position->second;
+      if (target.work.is_done() || target.work.is_abandoned()) return false;
       key_ = position->first;
-      work_ = running.work;
-      ++running.callers;
+      work_ = target.work;
+      ++target.callers;
       return true;
     }
     void join_or_add() {

@@ -122,13 +122,13 @@ class watch_receiver {
   /// Returns whether there is a change that this receiver has not seen.
   [[nodiscard]] bool has_changed() const noexcept {
     const std::lock_guard hold(core_->mutex());
-    return seen_ != core_->version;
+    return seen_version_ != core_->version;
   }
   /// Copies the present value, which this receiver has then seen.
   [[nodiscard]] T get() {
     const std::lock_guard hold(core_->mutex());
     T value(core_->value);
-    seen_ = core_->version;
+    seen_version_ = core_->version;
     return value;
   }
 
@@ -138,22 +138,22 @@ class watch_receiver {
 
   explicit watch_receiver(detail::watch_core<T>& core) noexcept : core_(&core) {
     const std::lock_guard hold(core.mutex());
-    seen_ = core.version;
+    seen_version_ = core.version;
   }
 
   // ready() and next() are called with the lock held.
   [[nodiscard]] bool ready() const noexcept {
-    return seen_ != core_->version || core_->is_closed();
+    return seen_version_ != core_->version || core_->is_closed();
   }
   std::optional<T> next() {
-    if (seen_ == core_->version) return std::nullopt;
+    if (seen_version_ == core_->version) return std::nullopt;
     std::optional<T> value(core_->value);
-    seen_ = core_->version;
+    seen_version_ = core_->version;
     return value;
   }
 
   detail::watch_core<T>* core_;
-  std::uint64_t seen_;
+  std::uint64_t seen_version_;
 };
 
 /// A case of select(): waits for a change, with the result of `receiver`'s changed().

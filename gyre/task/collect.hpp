@@ -66,7 +66,7 @@ class collected_results {
     } else {
       type results;
       results.reserve(slots_.size());
-      for (auto& slot : slots_) results.push_back(std::move(*slot));
+      for (auto& child_slot : slots_) results.push_back(std::move(*child_slot));
       return results;
     }
   }
@@ -93,7 +93,7 @@ template <class T, class Range>
 class collection {
  public:
   collection(child_group& group, Range&& range)
-      : group_(group), range_(std::move(range)), next_(std::ranges::begin(range_)) {
+      : group_(group), range_(std::move(range)), position_(std::ranges::begin(range_)) {
     if constexpr (std::ranges::sized_range<Range>) results_.expect(std::ranges::size(range_));
   }
 
@@ -101,13 +101,13 @@ class collection {
   bool start_next(std::size_t limit) noexcept {
     if (group_.running() >= limit || error_ != nullptr) return false;
     try {
-      if (next_ == std::ranges::end(range_)) return false;
+      if (position_ == std::ranges::end(range_)) return false;
       if (group_.stop_requested()) {
         fail(cancellation());
         return false;
       }
-      start(as_task(std::ranges::iter_move(next_)));
-      ++next_;
+      start(as_task(std::ranges::iter_move(position_)));
+      ++position_;
       return true;
     } catch (...) {
       fail(caught_error());
@@ -126,7 +126,7 @@ class collection {
         fail(std::current_exception());
       }
     }
-    child_slot.next = std::exchange(free_, &child_slot);
+    child_slot.next = std::exchange(free_child_, &child_slot);
   }
   /// Returns the first error, or null. Called when all children have ended.
   std::exception_ptr take_error() noexcept {
@@ -142,8 +142,8 @@ class collection {
 
   void start(task<T> work) {
     results_.add();
-    if (free_ == nullptr) free_ = &all_slots_.emplace_back(group_);
-    auto& child_slot = static_cast<slot&>(*std::exchange(free_, free_->next));
+    if (free_child_ == nullptr) free_child_ = &all_slots_.emplace_back(group_);
+    auto& child_slot = static_cast<slot&>(*std::exchange(free_child_, free_child_->next));
     child_slot.index = started_count_++;
     child_slot.work = std::move(work);
     child_slot.start();
@@ -156,12 +156,12 @@ class collection {
 
   child_group& group_;
   Range range_;
-  std::ranges::iterator_t<Range> next_;
+  std::ranges::iterator_t<Range> position_;
   std::size_t started_count_ = 0;
   collected_results<T> results_;
   std::exception_ptr error_;
   std::deque<slot> all_slots_;
-  child_group::child* free_ = nullptr;
+  child_group::child* free_child_ = nullptr;
 };
 
 template <class T, class Range>

@@ -11,9 +11,9 @@ namespace {
 class inline_executor_type final : public executor {
  public:
   void post(operation& op) noexcept override {
-    waiting_.push_back(op);
+    operations_.push_back(op);
     if (!std::exchange(is_running_, true)) {
-      while (operation* front = waiting_.pop_front()) front->execute();
+      while (operation* front = operations_.pop_front()) front->execute();
       is_running_ = false;
     }
   }
@@ -21,7 +21,7 @@ class inline_executor_type final : public executor {
 
  private:
   // Each thread has a queue of its own, although all threads share the executor.
-  static inline constinit thread_local intrusive_queue<operation> waiting_;
+  static inline constinit thread_local intrusive_queue<operation> operations_;
   static inline constinit thread_local bool is_running_ = false;
 };
 

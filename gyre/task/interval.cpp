@@ -9,7 +9,7 @@
 namespace gyre {
 
 interval::interval(duration period, interval_options options)
-    : period_(period), first_delay_(options.first_delay), missed_(options.missed) {
+    : period_(period), first_delay_(options.first_delay), missed_policy_(options.missed) {
   detail::require_positive(period, "gyre::interval: the period");
   detail::require_not_negative(options.first_delay, "gyre::interval: first_delay");
 }
@@ -24,10 +24,10 @@ void interval::reset() noexcept {
 steady_time interval::next_due(steady_time last_tick, const timer_service& timers,
                                bool is_late) const noexcept {
   const steady_time next_tick = detail::later(last_tick, period_);
-  if (missed_ == missed_ticks::burst) return next_tick;
+  if (missed_policy_ == missed_ticks::burst) return next_tick;
   const steady_time current_time = timers.now();
   const bool is_next_due = current_time >= next_tick;
-  if (missed_ == missed_ticks::delay) {
+  if (missed_policy_ == missed_ticks::delay) {
     return is_late || is_next_due ? detail::later(current_time, period_) : next_tick;
   }
   if (!is_next_due) return next_tick;
@@ -42,7 +42,7 @@ sleep_awaiter& interval_tick::begin(executor& target) noexcept {
   if (timers_ != nullptr) {
     if (!interval_->due_) {
       interval_->due_ = later(timers_->now(), interval_->first_delay_);
-    } else if (interval_->missed_ == missed_ticks::delay) {
+    } else if (interval_->missed_policy_ == missed_ticks::delay) {
       is_late_ = *interval_->due_ < timers_->now();
     }
     due_ = *interval_->due_;

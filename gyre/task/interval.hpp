@@ -127,7 +127,7 @@ class interval {
 
   std::chrono::nanoseconds period_;
   std::chrono::nanoseconds first_delay_;
-  missed_ticks missed_;
+  missed_ticks missed_policy_;
   std::optional<steady_time> due_;  // the time of the next tick; none before the schedule has begun
 };
 

@@ -57,9 +57,9 @@ class task_local {
   /// Makes a key whose value is T() where no value is bound.
   constexpr task_local()
     requires std::default_initializable<T>
-      : otherwise_() {}
+      : default_value_() {}
   /// Makes a key whose value is `otherwise` where no value is bound.
-  constexpr explicit task_local(T default_value) : otherwise_(std::move(default_value)) {}
+  constexpr explicit task_local(T default_value) : default_value_(std::move(default_value)) {}
   task_local& operator=(task_local&&) = delete;
 
   /// Awaits `object` with `value` bound to the key. Rvalues are moved in; an lvalue must outlive
@@ -78,7 +78,7 @@ class task_local {
   [[nodiscard]] auto get() const noexcept {
     return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
       const T* const value_in_context = bound_in(context);
-      return value_in_context != nullptr ? *value_in_context : otherwise_;
+      return value_in_context != nullptr ? *value_in_context : default_value_;
     });
   }
   /// Awaited, returns a pointer to the bound value, or null, without waiting.
@@ -95,7 +95,7 @@ class task_local {
     return nullptr;
   }
 
-  T otherwise_;
+  T default_value_;
 };
 
 namespace detail {

@@ -112,9 +112,9 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
   std::tuple<child_task<Ts>...> racers(child_task<Ts>(group, std::move(tasks))...);
   co_await group.adopt();
   std::apply(
-      [&group](auto&... tasks) {
+      [&group](auto&... contenders) {
         // No further child starts once a child has ended.
-        static_cast<void>(((tasks.start(), !group.has_ended()) && ...));
+        static_cast<void>(((contenders.start(), !group.has_ended()) && ...));
       },
       racers);
   race ends;

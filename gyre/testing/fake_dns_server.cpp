@@ -104,8 +104,8 @@ std::vector<std::string> records_of(const fake_dns_server::host& host, unsigned 
       data.emplace_back(address.bytes().begin(), address.bytes().end());
     }
   }
-  for (const fake_dns_server::record& record : host.records) {
-    if (record.type == type) data.push_back(record.data);
+  for (const fake_dns_server::record& text_record : host.records) {
+    if (text_record.type == type) data.push_back(text_record.data);
   }
   return data;
 }
@@ -196,10 +196,10 @@ void fake_dns_server::send(const std::string& reply_bytes, const net::endpoint& 
 }
 
 void fake_dns_server::reset_tcp() {
-  for (const connection& connection : connections_) {
-    connection.socket.shutdown(net::shutdown_side::send);
+  for (const connection& target : connections_) {
+    target.socket.shutdown(net::shutdown_side::send);
     const linger at_once{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(connection.socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    ::setsockopt(target.socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
   connections_.clear();
 }
@@ -211,7 +211,7 @@ void fake_dns_server::accept() {
 
 void fake_dns_server::serve_tcp(connection& client) {
   const auto drop = [&] {
-    connections_.remove_if([&](const connection& connection) { return &connection == &client; });
+    connections_.remove_if([&](const connection& candidate) { return &candidate == &client; });
   };
   std::array<char, 2048> room;
   const ssize_t length = ::read(client.socket.fd(), room.data(), room.size());
@@ -253,14 +253,14 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   append_number(reply_bytes, has_soa ? 1 : 0);
   append_number(reply_bytes, 0);
   reply_bytes += query->bytes;
-  for (const std::string& record : records) {
+  for (const std::string& text : records) {
     append_number(reply_bytes,
                   0xc000u | header_size);  // the name, as a pointer to the question's name
     append_number(reply_bytes, query->type);
     append_number(reply_bytes, class_internet);
     append_long(reply_bytes, answering_host.ttl);
-    append_number(reply_bytes, record.size());
-    reply_bytes += record;
+    append_number(reply_bytes, text.size());
+    reply_bytes += text;
   }
   if (has_soa) append_soa(reply_bytes, *answering_host.negative_ttl);
   if (answering_host.reply == reply_kind::malformed) {

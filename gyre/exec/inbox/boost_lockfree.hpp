@@ -27,7 +27,7 @@ class boost_lockfree {
   boost_lockfree() = default;
   boost_lockfree& operator=(boost_lockfree&&) = delete;
   ~boost_lockfree() {
-    queue_.consume_all([](node* node) { delete node; });
+    queue_.consume_all([](node* old_node) { delete old_node; });
   }
 
   template <class F>

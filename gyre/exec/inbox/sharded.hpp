@@ -40,7 +40,7 @@ class basic_sharded {
     // The check repeats because destructors of tasks may post, even to a shard that was empty
     // already.
     while (ready()) shards_.front()->drop_all();
-    while (shard* shard = shards_.take()) shards_.retire(*shard);
+    while (shard* old_shard = shards_.take()) shards_.retire(*old_shard);
   }
 
   template <class F>

@@ -78,8 +78,8 @@ std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_u
 }
 
 bool body_unpacker::is_complete() const noexcept {
-  return !has_begun_ || std::ranges::all_of(stages_, [](const stage& stage) {
-    return !stage.has_begun || stage.coding.is_complete();
+  return !has_begun_ || std::ranges::all_of(stages_, [](const stage& decoder) {
+    return !decoder.has_begun || decoder.coding.is_complete();
   });
 }
 

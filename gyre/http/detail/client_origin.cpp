@@ -214,7 +214,7 @@ void client_origin::give_to_oldest(client_stream_pointer stream) noexcept {
 }
 
 void client_origin::wake_all() noexcept {
-  for (waiter& waiter : waiters_) waiter.change_event.set();
+  for (waiter& sleeper : waiters_) sleeper.change_event.set();
 }
 
 void client_origin::require_http1() noexcept {

@@ -127,18 +127,18 @@ void route_tree::check(method_set methods, std::string_view pattern,
   };
   const node* parent = nodes_.data();
   std::uint32_t table = none;
-  for (const segment& segment : segments) {
+  for (const segment& part : segments) {
     std::uint32_t child = none;
-    if (segment.kind == segment_kind::rest) {
-      check_name(segment.text, parent->rest);
+    if (part.kind == segment_kind::rest) {
+      check_name(part.text, parent->rest);
       table = parent->rest_table;
       break;
     }
-    if (segment.kind == segment_kind::parameter) {
-      check_name(segment.text, parent->parameter);
+    if (part.kind == segment_kind::parameter) {
+      check_name(part.text, parent->parameter);
       child = parent->parameter_node;
     } else {
-      const auto match = std::ranges::find(parent->literals, segment.text, [](const auto& literal) {
+      const auto match = std::ranges::find(parent->literals, part.text, [](const auto& literal) {
         return std::string_view(literal.first);
       });
       if (match != parent->literals.end()) child = match->second;
@@ -176,15 +176,15 @@ void route_tree::insert(method_set methods, std::span<const segment> segments,
                         std::uint32_t handler) {
   std::uint32_t parent = 0;
   bool ends_in_rest = false;
-  for (const segment& segment : segments) {
-    if (segment.kind == segment_kind::rest) {
-      nodes_[parent].rest = segment.text;
+  for (const segment& part : segments) {
+    if (part.kind == segment_kind::rest) {
+      nodes_[parent].rest = part.text;
       ends_in_rest = true;
-    } else if (segment.kind == segment_kind::literal) {
-      parent = literal_node(parent, segment.text);
+    } else if (part.kind == segment_kind::literal) {
+      parent = literal_node(parent, part.text);
     } else {
       if (nodes_[parent].parameter_node == none) {
-        nodes_[parent].parameter = segment.text;
+        nodes_[parent].parameter = part.text;
         nodes_[parent].parameter_node = static_cast<std::uint32_t>(nodes_.size());
         nodes_.emplace_back();
       }

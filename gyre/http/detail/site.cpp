@@ -58,11 +58,11 @@ found_file site::open(const std::string& path, lookup_scope scope) const {
 
 found_file site::open_coded(const std::string& path, found_file plain,
                             std::string_view accept_encoding, lookup_scope scope) const {
-  std::array<content_coding, all_codings.size()> offered = all_codings;
-  std::size_t count = offered.size();
+  std::array<content_coding, all_codings.size()> codings = all_codings;
+  std::size_t count = codings.size();
   while (count != 0) {
     const auto coding =
-        negotiate_coding(accept_encoding, std::span<const content_coding>(offered.data(), count));
+        negotiate_coding(accept_encoding, std::span<const content_coding>(codings.data(), count));
     if (!coding || *coding == content_coding::identity) break;
     found_file coded_file = open(path + std::string(extension_of(*coding)), scope);
     if (coded_file.error == EAGAIN) return coded_file;
@@ -70,8 +70,8 @@ found_file site::open_coded(const std::string& path, found_file plain,
       coded_file.coding = *coding;
       return coded_file;
     }
-    const auto end = offered.begin() + static_cast<std::ptrdiff_t>(count);
-    count = static_cast<std::size_t>(std::remove(offered.begin(), end, *coding) - offered.begin());
+    const auto end = codings.begin() + static_cast<std::ptrdiff_t>(count);
+    count = static_cast<std::size_t>(std::remove(codings.begin(), end, *coding) - codings.begin());
   }
   return plain;
 }

@@ -11,7 +11,7 @@ namespace gyre::io::detail {
 namespace {
 
 // The `user_data` of a completion that is ignored.
-constexpr std::uint64_t ignored = 0;
+constexpr std::uint64_t ignored_tag = 0;
 
 // Any data wakes a socket's waiters with POLLIN, POLLPRI and POLLRDBAND, and a completion repeats
 // these events. A completion for two wake-ups, as with urgent data, has the socket's own state:
@@ -137,7 +137,7 @@ void uring_requests::discard_completions_of(std::uint32_t index) noexcept {
     if (tag_of(completion) != subscription_id::tag || detail::id_of(completion).index != index)
       continue;
     discard(completion);
-    completion.user_data = ignored;
+    completion.user_data = ignored_tag;
   }
 }
 
@@ -149,7 +149,7 @@ bool uring_requests::end_receiving_ahead(handle& source) noexcept {
     io_uring_cqe& completion = ring_.at(i);
     if (tag_of(completion) != subscription_id::tag || target_of(completion) != &source) continue;
     record_for(source, completion);
-    completion.user_data = ignored;
+    completion.user_data = ignored_tag;
   }
   return entry.has_early_data();
 }
@@ -160,7 +160,7 @@ void uring_requests::discard_oldest_stale() noexcept {
     const io_uring_cqe& oldest_completion = ring_.at(0);
     const bool is_subscription = tag_of(oldest_completion) == subscription_id::tag;
     if (is_subscription ? target_of(oldest_completion) != nullptr
-                        : oldest_completion.user_data != ignored)
+                        : oldest_completion.user_data != ignored_tag)
       return;
     const io_uring_cqe completion = ring_.take();
     if (is_subscription) discard(completion);
@@ -303,7 +303,7 @@ bool uring_requests::submit_cancel(std::uint32_t index, subscription kind) noexc
   io_uring_sqe* const submission = ring_.next_submission();
   if (submission == nullptr) return false;
   io_uring_prep_cancel64(submission, std::uint64_t{id_of(index, kind)}, 0);
-  submission->user_data = ignored;
+  submission->user_data = ignored_tag;
   registrations_[index].cancelled.insert(kind);
   return true;
 }
@@ -510,12 +510,12 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
       return result::of(count);
     }
     case request_kind::read: {
-      auto& read = static_cast<read_request&>(reader);
-      const std::size_t count = entry.early_bytes.read(buffers_, read.rest);
-      read.rest = read.rest.subspan(count);
-      read.done += count;
-      if (read.whole() && !read.rest.empty()) return std::nullopt;
-      return result::of(read.done);
+      auto& read_operation = static_cast<read_request&>(reader);
+      const std::size_t count = entry.early_bytes.read(buffers_, read_operation.rest);
+      read_operation.rest = read_operation.rest.subspan(count);
+      read_operation.done += count;
+      if (read_operation.whole() && !read_operation.rest.empty()) return std::nullopt;
+      return result::of(read_operation.done);
     }
     case request_kind::scatter:
       return result::of(scatter_early(entry, static_cast<scatter_request&>(reader).pieces));

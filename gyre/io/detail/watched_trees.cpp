@@ -63,7 +63,7 @@ void watched_trees::drop(watched_inode& top) noexcept {
   watched_inodes::link_all_below(top);
   for (watched_inode* inode = &top; inode != nullptr; inode = inode->next_below)
     inode->is_leaving = true;
-  std::erase_if(scans_, [](const scan& scan) { return scan.of->is_leaving; });
+  std::erase_if(scans_, [](const scan& entry) { return entry.of->is_leaving; });
   std::erase_if(unverified_inodes_, [](const watched_inode* inode) { return inode->is_leaving; });
   if (top.is_top()) std::erase(rescans_, &top.watch);
   watched_inodes::detach(top);

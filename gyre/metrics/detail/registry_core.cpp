@@ -96,9 +96,10 @@ task<exposition> registry_core::collect(std::shared_ptr<registry_core> self,
   const std::vector<std::shared_ptr<source>> sources = self->sources();
   const std::vector<group> groups = group_by_executor(sources);
   const auto pending_collection = std::make_shared<collection>(format);
-  for (const group& group : groups) {
+  for (const group& executor_group : groups) {
     const std::size_t number = pending_collection->begin_part();
-    group.executor->run(reading(pending_collection, number, group.executor, group.sources));
+    executor_group.executor->run(
+        reading(pending_collection, number, executor_group.executor, executor_group.sources));
   }
 
   exposition result(format);

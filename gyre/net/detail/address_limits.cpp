@@ -48,8 +48,8 @@ bool address_limits::admit(const endpoint& peer, steady_time current_time) noexc
     if (entries_.size() >= sweep_threshold_) {
       // A sweep costs amortised constant time per added entry, because the next sweep comes when
       // the number of entries has doubled.
-      std::erase_if(entries_, [&](const auto& entry) {
-        return entry.second.connections == 0 && entry.second.full_at <= now;
+      std::erase_if(entries_, [&](const auto& item) {
+        return item.second.connections == 0 && item.second.full_at <= now;
       });
       sweep_threshold_ = std::max<std::size_t>(2 * entries_.size(), 1024);
     }

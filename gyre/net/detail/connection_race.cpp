@@ -142,12 +142,12 @@ void connection_race::advance() {
 }
 
 void connection_race::collect_ended() noexcept {
-  std::erase_if(attempts_, [this](attempt& attempt) {
-    if (!attempt.has_ended() || winner_) return false;
-    if (attempt.error()) {
-      note_failure(attempt.error(), attempt.peer());
+  std::erase_if(attempts_, [this](attempt& candidate) {
+    if (!candidate.has_ended() || winner_) return false;
+    if (candidate.error()) {
+      note_failure(candidate.error(), candidate.peer());
     } else {
-      winner_ = attempt.take_result();
+      winner_ = candidate.take_result();
     }
     return true;
   });

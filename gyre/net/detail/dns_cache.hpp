@@ -58,7 +58,9 @@ class dns_cache {
   };
   struct by_key {
     using is_transparent = void;
-    static key_view view(const key& key) noexcept { return {key.first, key.second}; }
+    static key_view view(const key& name_and_type) noexcept {
+      return {name_and_type.first, name_and_type.second};
+    }
     static key_view view(key_view key) noexcept { return key; }
     bool operator()(const auto& left, const auto& right) const noexcept {
       return view(left) < view(right);

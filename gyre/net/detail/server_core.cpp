@@ -122,10 +122,12 @@ void server_core::add(const endpoint& local, std::vector<socket> listeners, bool
 }
 
 void server_core::open_waiting() {
-  for (listener& listener : std::exchange(waiting_listeners_, {})) {
-    post(*listener.target,
-         [local_socket = std::move(listener.listening_socket), is_own = listener.is_own](
-             server_shard& target) mutable { target.open(std::move(local_socket), is_own); });
+  for (listener& pending_listener : std::exchange(waiting_listeners_, {})) {
+    post(*pending_listener.target,
+         [local_socket = std::move(pending_listener.listening_socket),
+          is_own = pending_listener.is_own](server_shard& target) mutable {
+           target.open(std::move(local_socket), is_own);
+         });
   }
 }
 

@@ -116,7 +116,7 @@ void server_shard::open(socket listening_socket, bool is_own) {
 
 void server_shard::set_hold(server_core::hold reason, bool is_held) noexcept {
   is_held ? holds_.insert(reason) : holds_.erase(reason);
-  for (acceptor& acceptor : acceptors_) acceptor.start_or_cancel();
+  for (acceptor& target : acceptors_) target.start_or_cancel();
 }
 
 void server_shard::accepted(unique_fd connection, const endpoint& peer,
@@ -392,7 +392,7 @@ void server_shard::advance_stop() {
 // Removes acceptors whose queues are empty. Queued connections are accepted first, because their
 // peers have connected, and may have sent.
 void server_shard::drain_acceptors() {
-  acceptors_.remove_if([](acceptor& acceptor) { return acceptor.is_drained(); });
+  acceptors_.remove_if([](acceptor& candidate) { return candidate.is_drained(); });
   if (acceptors_.empty()) return note_accepting_ended();
   // Acceptors that are held or pausing are checked again when the next connection is accepted.
   if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.post_server_changes(*this);

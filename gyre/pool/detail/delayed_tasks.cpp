@@ -38,10 +38,10 @@ std::size_t delayed_tasks::drop_all() noexcept {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
     for (auto position = entries_.begin(); position != entries_.end();) {
-      entry& entry = *position++;
-      if (!timers_.cancel_timer(entry)) continue;  // expire() already runs for this entry
-      entry.unlink();
-      cancelled.push_back(entry);
+      entry& current = *position++;
+      if (!timers_.cancel_timer(current)) continue;  // expire() already runs for this entry
+      current.unlink();
+      cancelled.push_back(current);
       ++count;
     }
     size_ -= count;

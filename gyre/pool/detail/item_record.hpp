@@ -22,8 +22,8 @@ class item_record {
   [[nodiscard]] trace::detail::recorder* recorder() const noexcept { return recorder_; }
   /// Called after each item. `length`: of a measured item, in ticks.
   void end_item(tick_count length) noexcept {
-    measured_ += length;
-    if (--remaining_ == 0) [[unlikely]]
+    measured_ticks_ += length;
+    if (--remaining_items_ == 0) [[unlikely]]
       end_window();
   }
 
@@ -32,21 +32,21 @@ class item_record {
 
   void begin_window(bool measures) noexcept {
     recorder_ = measures ? trace::detail::find_recorder() : nullptr;
-    measured_ = 0;
-    remaining_ = window;
+    measured_ticks_ = 0;
+    remaining_items_ = window;
     begin_ = trace::detail::begin_now();
   }
   // The time of a window that was not measured includes the worker's sleeps. Then the items of the
   // next window are measured in vain, at a cost that a worker which sleeps does not notice.
   [[gnu::noinline]] void end_window() noexcept {
-    const tick_count length = measures() ? measured_ : trace::detail::begin_now() - begin_;
+    const tick_count length = measures() ? measured_ticks_ : trace::detail::begin_now() - begin_;
     begin_window(length >= window * trace::detail::min_function_length());
   }
 
   trace::detail::recorder* recorder_ = nullptr;
-  tick_count measured_ = 0;
+  tick_count measured_ticks_ = 0;
   tick_count begin_ = 0;
-  unsigned remaining_ = window;
+  unsigned remaining_items_ = window;
 };
 
 }  // namespace gyre::detail

@@ -84,7 +84,7 @@ pool_core::pool_core(thread_pool_options&& options)
                  };
                }),
       timers_(*this, options_.name.empty() ? "" : options_.name + "-timers"),
-      delayed_(runner_, timers_),
+      delayed_tasks_(runner_, timers_),
       scheduler_(make_scheduler(options_, life_cycle_, workers_, admission_, runner_)),
       inbound_(scheduler_->inbound()),
       cells_(options_.record_times ? nullptr : inbound_.queue),
@@ -108,7 +108,7 @@ bool pool_core::stop(steady_time deadline) {
   deadline <= monotonic_now() ? life_cycle_.close_and_drop() : life_cycle_.close();
   admission_->close();
   scheduler_->wake_all();
-  std::size_t drop_count = delayed_.drop_all();
+  std::size_t drop_count = delayed_tasks_.drop_all();
   // 2. Run dry.
   if (!wait_idle(deadline)) {
     life_cycle_.drop();
@@ -226,7 +226,8 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
     }
   }
   std::unique_ptr<pool_task, task_dropper> task(&builder.make(false));
-  if (!delayed_.add(deadline, *task)) return admission_->count_refusal(admission_result::closed);
+  if (!delayed_tasks_.add(deadline, *task))
+    return admission_->count_refusal(admission_result::closed);
   static_cast<void>(task.release());
   slot.forget();
   return admission_result::granted;
@@ -306,7 +307,7 @@ bool pool_core::drop_task() noexcept {
       return true;
     }
     if (admission_->free_slots() > 0) return true;
-    if (admission_->limit() <= delayed_.size()) return false;  // delayed tasks hold all slots
+    if (admission_->limit() <= delayed_tasks_.size()) return false;  // delayed tasks hold all slots
     thread_yield();
   }
   return false;
@@ -346,7 +347,7 @@ thread_pool_metrics pool_core::metrics() const {
       .run_by_submitter = admission_->submitter_runs(),
       .exceptions = guard_.exceptions(),
       .wakeups = scheduler_->wakeups(),
-      .delayed = delayed_.size(),
+      .delayed = delayed_tasks_.size(),
       .workers = workers_.target(),
   };
   sum.started = sum.finished = quiescence_.tasks_run_outside();

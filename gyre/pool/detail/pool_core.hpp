@@ -141,7 +141,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   item_runner runner_;
   worker_set workers_;
   timer_thread timers_;
-  delayed_tasks delayed_;
+  delayed_tasks delayed_tasks_;
   const std::unique_ptr<task_scheduler> scheduler_;
   const task_scheduler::inbound_queue inbound_;
   submissions* const cells_;  // the inbound queue; null if tasks are timed

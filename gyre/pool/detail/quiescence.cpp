@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 // no task is counted twice.
 bool quiescence::is_reached(bool is_task) const noexcept {
   std::uint64_t finished_tasks =
-      dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
+      dropped_tasks_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     finished_tasks += workers_[index].finished.get();
   }

@@ -27,10 +27,10 @@ class quiescence {
       : workers_(workers), scheduler_(scheduler) {}
 
   // These functions count ended tasks that no worker counts.
-  void count_dropped() noexcept { dropped_.fetch_add(1, std::memory_order_acq_rel); }
+  void count_dropped() noexcept { dropped_tasks_.fetch_add(1, std::memory_order_acq_rel); }
   void count_run_outside() noexcept { run_outside_.fetch_add(1, std::memory_order_release); }
   // relaxed: statistics, which guard no other data.
-  std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  std::uint64_t dropped() const noexcept { return dropped_tasks_.load(std::memory_order_relaxed); }
   std::uint64_t tasks_run_outside() const noexcept {
     return run_outside_.load(std::memory_order_relaxed);
   }
@@ -48,7 +48,7 @@ class quiescence {
 
   const worker_set& workers_;
   const task_scheduler& scheduler_;
-  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> dropped_tasks_{0};
   std::atomic<std::uint64_t> run_outside_{0};
 
   std::atomic<std::size_t> waiters_{0};

@@ -37,13 +37,13 @@ class shared_queue_scheduler final : public task_scheduler {
   void enqueue(pool_task& task, task_priority priority) noexcept override {
     std::unique_lock lock(lock_);
     lanes_.push(task, priority);
-    ++enqueued_;
+    ++enqueued_items_;
     wake_one(std::move(lock));
   }
   void enqueue(operation& op) noexcept override {
     std::unique_lock lock(lock_);
     operations_.push_back(op);
-    ++enqueued_;
+    ++enqueued_items_;
     wake_one(std::move(lock));
   }
   void enqueue_from_worker(pool_worker&, pool_task& task) noexcept override {
@@ -76,7 +76,7 @@ class shared_queue_scheduler final : public task_scheduler {
   }
   std::uint64_t enqueued() const noexcept override {
     const std::lock_guard lock(lock_);
-    return enqueued_;
+    return enqueued_items_;
   }
   std::uint64_t wakeups() const noexcept override {
     const std::lock_guard lock(lock_);
@@ -90,7 +90,7 @@ class shared_queue_scheduler final : public task_scheduler {
     std::unique_lock lock(lock_);
     if (lanes_.size() > 0 || !operations_.empty()) return;
     if (life_cycle_.concerns_sleepers() || workers_.is_surplus(self)) return;
-    ++idle_;
+    ++idle_count_;
     if constexpr (sleeps) {
       self.parks.add(1);
       condition_.wait(lock);
@@ -99,7 +99,7 @@ class shared_queue_scheduler final : public task_scheduler {
       thread_yield();
       lock.lock();
     }
-    --idle_;
+    --idle_count_;
   }
 
  private:
@@ -115,7 +115,7 @@ class shared_queue_scheduler final : public task_scheduler {
     return {};
   }
   void wake_one(std::unique_lock<Lock> lock) noexcept {
-    if (idle_ == 0) return;
+    if (idle_count_ == 0) return;
     ++wakeups_;
     lock.unlock();
     if constexpr (sleeps) condition_.notify_one();
@@ -129,8 +129,8 @@ class shared_queue_scheduler final : public task_scheduler {
   priority_lanes lanes_;
   intrusive_queue<operation> operations_;
   bool prefers_operation_ = false;
-  std::size_t idle_ = 0;
-  std::uint64_t enqueued_ = 0;
+  std::size_t idle_count_ = 0;
+  std::uint64_t enqueued_items_ = 0;
   std::uint64_t wakeups_ = 0;
 };
 

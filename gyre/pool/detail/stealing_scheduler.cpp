@@ -49,7 +49,7 @@ stealing_scheduler::stealing_scheduler(const thread_pool_options& options, const
       life_cycle_(state),
       workers_(workers),
       submissions_(std::move(slots)),
-      idle_(options.workers),
+      idle_workers_(options.workers),
       lanes_(options.aging) {}
 
 // ---- adding
@@ -58,20 +58,20 @@ void stealing_scheduler::enqueue(pool_task& task, task_priority priority) noexce
   {
     const std::lock_guard lock(lanes_lock_);
     lanes_.push(task, priority);
-    enqueued_.fetch_add(1, std::memory_order_relaxed);
+    enqueued_items_.fetch_add(1, std::memory_order_relaxed);
     count_lanes();
   }
-  idle_.notify();
+  idle_workers_.notify();
 }
 
 void stealing_scheduler::enqueue(operation& op) noexcept {
   try {
     submissions_.push(queued_operation{&op});
   } catch (...) {
-    enqueued_.fetch_add(1, std::memory_order_relaxed);
+    enqueued_items_.fetch_add(1, std::memory_order_relaxed);
     overflow_.push(op);
   }
-  idle_.notify();
+  idle_workers_.notify();
 }
 
 void stealing_scheduler::enqueue_from_worker(pool_worker& self, pool_task& task) noexcept {
@@ -99,7 +99,7 @@ void stealing_scheduler::count_lanes() noexcept {
 }
 
 std::uint64_t stealing_scheduler::enqueued() const noexcept {
-  return submissions_.pushed() + enqueued_.load(std::memory_order_acquire);
+  return submissions_.pushed() + enqueued_items_.load(std::memory_order_acquire);
 }
 
 // ---- taking
@@ -168,7 +168,7 @@ work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_
   const std::size_t count = batch.size();
   if (count == 0) return {};
   for (std::size_t index = count - 1; index > 0; --index) push_to_deque(self, batch[index]);
-  if (count > 1 || more_waits) idle_.notify();
+  if (count > 1 || more_waits) idle_workers_.notify();
   return batch[0];
 }
 
@@ -181,7 +181,7 @@ work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
   intrusive_queue<operation> newest_first;  // reversed, so that the oldest is popped first
   while (operation* const op = operations.pop_front()) newest_first.push_front(*op);
   while (operation* const op = newest_first.pop_front()) push_to_deque(self, work_item(*op));
-  idle_.notify();
+  idle_workers_.notify();
   return work_item(*first);
 }
 
@@ -202,7 +202,7 @@ work_item stealing_scheduler::steal(pool_worker& self) noexcept {
     if (!oldest) continue;
     self.steals.add(1);
     trace::detail::record_moment(trace::detail::event_kind::steal, 0, victim.index);
-    if (self.deque.size() > 0) idle_.notify();
+    if (self.deque.size() > 0) idle_workers_.notify();
     return oldest;
   }
   return {};
@@ -237,7 +237,7 @@ pool_task* stealing_scheduler::take_least_urgent() noexcept {
   }
   if (!operations.empty()) {
     while (operation* const op = operations.pop_front()) overflow_.push(*op);
-    idle_.notify();
+    idle_workers_.notify();
   }
   return task;
 }
@@ -255,12 +255,12 @@ work_item stealing_scheduler::take_leftover() noexcept {
 // ---- idle workers
 
 void stealing_scheduler::stop_searching(pool_worker& self) noexcept {
-  idle_.end_search(self.parker, [&] { return has_waiting_items(self); });
+  idle_workers_.end_search(self.parker, [&] { return has_waiting_items(self); });
 }
 
 void stealing_scheduler::release_queue(pool_worker& self) noexcept {
   while (const work_item item = self.deque.pop()) put_back(item);
-  idle_.end_search(self.parker);
+  idle_workers_.end_search(self.parker);
 }
 
 void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
@@ -274,13 +274,13 @@ void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
 
 void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
   if (self.thefts.must_rest() && others_have_work(self)) {
-    idle_.end_search(self.parker, [&] { return has_inbound_items(); });
+    idle_workers_.end_search(self.parker, [&] { return has_inbound_items(); });
     sleep_for(self.thefts.begin_rest());
     return;
   }
-  if (idle_.start_searching(self.parker) && search(self)) return;
+  if (idle_workers_.start_searching(self.parker) && search(self)) return;
   self.parks.add(1);
-  static_cast<void>(idle_.park(self.parker, [&] { return has_work(self); }));
+  static_cast<void>(idle_workers_.park(self.parker, [&] { return has_work(self); }));
 }
 
 // Polls for work repeatedly, and returns whether there is some.

@@ -32,7 +32,7 @@ class stealing_scheduler final : public task_scheduler {
                      const worker_set& workers, std::shared_ptr<admission> slots,
                      in_place_runner& runner);
 
-  inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
+  inbound_queue inbound() noexcept override { return {&submissions_, &idle_workers_}; }
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_from_worker(pool_worker& self, pool_task& task) noexcept override;
@@ -41,13 +41,13 @@ class stealing_scheduler final : public task_scheduler {
   void release_queue(pool_worker& self) noexcept override;
   pool_task* take_least_urgent() noexcept override;
   work_item take_leftover() noexcept override;
-  void wake_all() noexcept override { idle_.notify_all(); }
-  void resize(std::size_t workers) noexcept override { idle_.resize(workers); }
+  void wake_all() noexcept override { idle_workers_.notify_all(); }
+  void resize(std::size_t workers) noexcept override { idle_workers_.resize(workers); }
   std::uint64_t enqueued() const noexcept override;
-  std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
+  std::uint64_t wakeups() const noexcept override { return idle_workers_.wakes(); }
 
   // The three functions below are called by worker_loop.
-  void begin_work(pool_worker& self) noexcept { self.idle_peers = &idle_; }
+  void begin_work(pool_worker& self) noexcept { self.idle_peers = &idle_workers_; }
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;
 
@@ -74,7 +74,7 @@ class stealing_scheduler final : public task_scheduler {
   const life_cycle& life_cycle_;
   const worker_set& workers_;
   submissions submissions_;
-  idle_workers idle_;
+  idle_workers idle_workers_;
   atomic_intrusive_stack<operation> overflow_;  // operations for which there was no memory
 
   // lanes_ has tasks of high and low priority, tasks without a slot, and tasks that were put back.
@@ -82,7 +82,7 @@ class stealing_scheduler final : public task_scheduler {
   priority_lanes lanes_;
   std::atomic<std::size_t> lanes_waiting_{0};
   std::atomic<std::size_t> high_waiting_{0};
-  std::atomic<std::uint64_t> enqueued_{0};  // items put into lanes_ and overflow_
+  std::atomic<std::uint64_t> enqueued_items_{0};  // items put into lanes_ and overflow_
 };
 
 }  // namespace gyre::detail

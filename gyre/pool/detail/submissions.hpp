@@ -48,7 +48,7 @@ class basic_submissions {
   ~basic_submissions() {
     // The destructor of a task may push once more, even to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
-    while (shard* shard = shards_.take()) shards_.retire(*shard);
+    while (shard* old_shard = shards_.take()) shards_.retire(*old_shard);
   }
 
   /// Pushes a callable that takes a slot. Returns false, and leaves `callable` unmoved, if no slot
@@ -149,7 +149,7 @@ class basic_submissions {
     explicit retired_shards(basic_submissions& owner) noexcept : owner_(owner) {}
     retired_shards& operator=(retired_shards&&) = delete;
     ~retired_shards() {
-      while (shard* shard = shards_.pop_front()) owner_.shards_.retire(*shard);
+      while (shard* old_shard = shards_.pop_front()) owner_.shards_.retire(*old_shard);
     }
     void add(shard& empty) noexcept { shards_.push_back(empty); }
 

@@ -19,7 +19,7 @@ class task_timing {
 
  private:
   pool_worker* worker_;
-  steady_time started_{};
+  steady_time start_time_{};
 };
 
 template <class F>

@@ -100,7 +100,7 @@ void shutdown_sequence::advance() {
     enter(shutdown_phase::stop_accepting, later(current_time, limits_.drain));
   if (stage_ < stage::force && ((requests & force_requested) != 0 || current_time >= deadline_)) {
     is_forced_ = true;
-    tasks_.fetch_or(closed, std::memory_order_relaxed);
+    tasks_.fetch_or(closed_bit, std::memory_order_relaxed);
     enter(shutdown_phase::force, later(current_time, limits_.force));
   }
   if (stage_ == stage::stop_accepting && !has_steps()) enter(shutdown_phase::drain, deadline_);
@@ -151,7 +151,7 @@ bool shutdown_sequence::try_finish() noexcept {
   }
   // acquire: pairs with the release in end_task(). Fails if another task has begun; that task wakes
   // the control loop when it ends.
-  if (!tasks_.compare_exchange_strong(old_tasks, closed, std::memory_order_acquire,
+  if (!tasks_.compare_exchange_strong(old_tasks, closed_bit, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
     return false;
   }
@@ -235,7 +235,7 @@ bool shutdown_sequence::has_steps() const noexcept {
 void shutdown_sequence::begin_task() {
   std::size_t old_tasks = tasks_.load(std::memory_order_relaxed);
   do {
-    if ((old_tasks & closed) != 0) throw_error(std::errc::operation_canceled);
+    if ((old_tasks & closed_bit) != 0) throw_error(std::errc::operation_canceled);
     // relaxed: another task that is still counted, or the caller's own synchronisation, orders this
     // count before the end.
   } while (

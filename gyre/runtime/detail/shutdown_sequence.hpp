@@ -149,8 +149,8 @@ class shutdown_sequence {
   // The bits of requests_.
   static constexpr std::uint32_t shutdown_requested = 1;
   static constexpr std::uint32_t force_requested = 2;
-  // tasks_ has the flag `closed`, which refuses further tasks, and above it the count of tasks.
-  static constexpr std::size_t closed = 1;
+  // tasks_ has the flag `closed_bit`, which refuses further tasks, and above it the count of tasks.
+  static constexpr std::size_t closed_bit = 1;
   static constexpr std::size_t one_task = 2;
 
   void add_request(std::uint32_t request) noexcept;

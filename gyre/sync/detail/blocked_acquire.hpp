@@ -27,8 +27,8 @@ class blocked_acquire final : semaphore_waiter, executor {
       : semaphore_waiter(count), source_(source) {
     context_.where = this;
     begin_wait(nullptr, context_, false);
-    // relaxed: no other thread will access ended_.
-    if (!source_.enlist(*this)) ended_.store(1, std::memory_order_relaxed);
+    // relaxed: no other thread will access end_flag_.
+    if (!source_.enlist(*this)) end_flag_.store(1, std::memory_order_relaxed);
   }
   blocked_acquire& operator=(blocked_acquire&&) = delete;
   /// Ends the wait, and releases its permits, unless end() was called before.
@@ -39,11 +39,11 @@ class blocked_acquire final : semaphore_waiter, executor {
   /// Returns whether the wait is over: the permits were granted, or the semaphore was closed.
   [[nodiscard]] bool has_ended() const noexcept {
     // acquire: pairs with the release in post(); makes the granted permits visible.
-    return ended_.load(std::memory_order_acquire) != 0;
+    return end_flag_.load(std::memory_order_acquire) != 0;
   }
   /// Sleeps until the wait is over or until `deadline`; may return early. Call has_ended() to
   /// check.
-  void sleep_until(steady_time deadline) noexcept { futex_wait_until(ended_, 0, deadline); }
+  void sleep_until(steady_time deadline) noexcept { futex_wait_until(end_flag_, 0, deadline); }
   /// Ends the wait. Returns how many permits the thread has now: the requested number, fewer after
   /// serve_waits(), or none.
   [[nodiscard]] std::uint64_t end() noexcept {
@@ -57,17 +57,17 @@ class blocked_acquire final : semaphore_waiter, executor {
 
  private:
   void post(operation& /*wake_up*/) noexcept override {
-    const auto* const word = &ended_;
+    const auto* const word = &end_flag_;
     // release: pairs with the acquire in has_ended(). The waiting thread may destroy this object
     // from here on.
-    ended_.store(1, std::memory_order_release);
+    end_flag_.store(1, std::memory_order_release);
     futex_wake_one(word);
   }
   bool running_here() const noexcept override { return false; }
 
   semaphore& source_;
   task_context context_;
-  atomic<std::uint32_t> ended_{0};
+  atomic<std::uint32_t> end_flag_{0};
   bool waits_ = true;  // whether end() was not called yet
 };
 

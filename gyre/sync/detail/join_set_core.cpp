@@ -47,7 +47,7 @@ bool join_set_core::push(join_set_task& task) noexcept {
     if (is_closed_) return false;
     queue_.push_back(task);
   }
-  ended_.release();
+  ended_count_.release();
   return true;
 }
 

@@ -82,7 +82,7 @@ class join_set_core : public slab_object {
   /// itself.
   bool push(join_set_task& task) noexcept;
   /// Returns the semaphore that has one permit for each task in the queue; pop() requires a permit.
-  semaphore& ended() noexcept { return ended_; }
+  semaphore& ended() noexcept { return ended_count_; }
   /// Removes and returns the task that ended first. Called by the holder of a permit of ended().
   std::unique_ptr<join_set_task> pop() noexcept;
   /// Drops the results in the queue. Called by the set's destructor.
@@ -95,7 +95,7 @@ class join_set_core : public slab_object {
   linked_stop_source stop_;
   atomic<unsigned> owners_{1};
   atomic<std::size_t> size_{0};
-  semaphore ended_{0};
+  semaphore ended_count_{0};
   spin_lock lock_;
   bool is_closed_ = false;            // guarded by lock_
   intrusive_queue<operation> queue_;  // ended join_set_tasks; guarded by lock_

@@ -80,20 +80,21 @@ class asio_executor final : public executor {
 
   void post(operation& op) noexcept override {
     boost::asio::post(target_, [this, &op] {
-      const detail::running_asio_handler outer = std::exchange(running_, {this, current_run()});
+      const detail::running_asio_handler outer =
+          std::exchange(current_handler_, {this, current_run()});
       op.execute();
-      running_ = outer;
+      current_handler_ = outer;
     });
   }
   bool running_here() const noexcept override {
-    return running_.where == this && running_.run == current_run();
+    return current_handler_.where == this && current_handler_.run == current_run();
   }
 
   const AsioExecutor& get() const noexcept { return target_; }
 
  private:
   // The handler that this thread runs.
-  static inline constinit thread_local detail::running_asio_handler running_{};
+  static inline constinit thread_local detail::running_asio_handler current_handler_{};
 
   AsioExecutor target_;
 };
@@ -125,7 +126,7 @@ class asio_cancellation : operation {
           const auto alive = std::move(static_cast<asio_cancellation&>(self).until_run_);
           alive->signal_.emit(boost::asio::cancellation_type::all);
         }),
-        where_(target) {}
+        own_executor_(target) {}
 
   boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
   /// Disconnects the cancellation slot. Called once the operation has completed.
@@ -134,11 +135,11 @@ class asio_cancellation : operation {
   /// Posts the cancellation of the operation to the executor. Called once, on any thread.
   static void request(const std::shared_ptr<asio_cancellation>& self) noexcept {
     self->until_run_ = self;
-    self->where_.post(*self);
+    self->own_executor_.post(*self);
   }
 
  private:
-  executor& where_;
+  executor& own_executor_;
   boost::asio::cancellation_signal signal_;
   std::shared_ptr<asio_cancellation> until_run_;
 };

@@ -294,12 +294,12 @@ class sender_awaiter : completion_wait {
     // abandoned.
     set_holder(coroutine, inline_executor());
     begin(coroutine, *context.where);
-    connected_.emplace(std::move(sender_), receiver(*this));
-    execution::start(connected_->operation);
+    operation_.emplace(std::move(sender_), receiver(*this));
+    execution::start(operation_->operation);
     return begin_wait();
   }
   result await_resume() {
-    connected_.reset();
+    operation_.reset();
     switch (outcome_.index()) {
       case error_code: throw_failure(std::get<error_code>(outcome_), context_);
       case exception: std::rethrow_exception(std::get<exception>(std::move(outcome_)));
@@ -326,7 +326,7 @@ class sender_awaiter : completion_wait {
   Sender sender_;
   const task_context* context_ = nullptr;
   std::variant<std::monostate, stored, std::error_code, std::exception_ptr> outcome_;
-  std::optional<connected_operation> connected_;
+  std::optional<connected_operation> operation_;
 };
 
 }  // namespace detail

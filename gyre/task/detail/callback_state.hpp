@@ -122,7 +122,7 @@ class callback_awaiter {
   ~callback_awaiter() {
     if (state_ == nullptr) [[likely]]
       return;
-    stopping_.reset();
+    stop_callback_.reset();
     state_->abandon();
     state_->release();
   }
@@ -142,11 +142,11 @@ class callback_awaiter {
       return gives_way(context, coroutine);
     }
     start_(std::move(callback));
-    if (context.stop.stop_possible()) stopping_.emplace(context.stop, stop{this});
+    if (context.stop.stop_possible()) stop_callback_.emplace(context.stop, stop{this});
     return state_->begin_wait();
   }
   T await_resume() {
-    stopping_.reset();
+    stop_callback_.reset();
     const struct owner {
       callback_outcome<T>* state;
       ~owner() { state->release(); }
@@ -170,7 +170,7 @@ class callback_awaiter {
   [[no_unique_address]] OnStop on_stop_;
   callback_outcome<T>* state_ = nullptr;
   const task_context* context_ = nullptr;
-  std::optional<inplace_stop_callback<stop>> stopping_;
+  std::optional<inplace_stop_callback<stop>> stop_callback_;
 };
 
 }  // namespace detail

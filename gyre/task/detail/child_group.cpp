@@ -26,8 +26,8 @@ std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcep
   return std::noop_coroutine();
 }
 
-// Moves the ended children from the stack to the list `ended_`, into the order of their ends.
-// Returns false if there are none.
+// Moves the ended children from the stack to the list `ended_children_`, into the order of their
+// ends. Returns false if there are none.
 bool child_group::take_ended_children() noexcept {
   // relaxed: the exchange below acquires.
   if (newest_.load(std::memory_order_relaxed) == 0) return false;
@@ -35,8 +35,8 @@ bool child_group::take_ended_children() noexcept {
   // stack visible, as each push continues the release sequence.
   auto* newest = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
   while (newest != nullptr) {
-    child* const next_child = std::exchange(newest->next, ended_);
-    ended_ = std::exchange(newest, next_child);
+    child* const next_child = std::exchange(newest->next, ended_children_);
+    ended_children_ = std::exchange(newest, next_child);
   }
   return true;
 }
@@ -52,10 +52,10 @@ bool child_group::begin_wait() noexcept {
 }
 
 child_group::child& child_group::pop_ended_child() noexcept {
-  if (ended_ == nullptr) take_ended_children();
-  child& oldest = *std::exchange(ended_, ended_->next);
+  if (ended_children_ == nullptr) take_ended_children();
+  child& oldest = *std::exchange(ended_children_, ended_children_->next);
   oldest.runs = false;
-  --running_;
+  --running_count_;
   return oldest;
 }
 

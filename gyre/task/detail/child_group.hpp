@@ -39,10 +39,10 @@ class child_group final : resumption, public child_set {
   /// member is used.
   auto adopt() noexcept {
     return suspension([this](auto parent) noexcept {
-      fork_context(inherited_, parent);
+      fork_context(inherited_context_, parent);
       attach(parent);
-      inherited_.stop = stop_.emplace(inherited_.stop).get_token();
-      inherited_.finished = &on_child_end;
+      inherited_context_.stop = stop_.emplace(inherited_context_.stop).get_token();
+      inherited_context_.finished = &on_child_end;
       parent_ = &context_of(parent);
       return gives_way(*parent_, parent);
     });
@@ -52,11 +52,11 @@ class child_group final : resumption, public child_set {
   template <class T>
   void start(child& context, task<T>& work) {
     if (!work.valid()) throw_empty_task();
-    static_cast<task_context&>(context) = inherited_;
+    static_cast<task_context&>(context) = inherited_context_;
     context.group = this;
     context.runs = true;
-    listed_.add(context);
-    ++running_;
+    listed_children_.add(context);
+    ++running_count_;
     task_access::state(work).start_child(context);
   }
   /// Returns an awaitable of the next child that has ended, in the order of the ends. Requires
@@ -64,11 +64,13 @@ class child_group final : resumption, public child_set {
   auto wait_for_end() noexcept { return end_awaiter(*this); }
 
   /// Returns whether wait_for_end() would return at once.
-  bool has_ended() noexcept { return ended_ != nullptr || take_ended_children(); }
+  bool has_ended() noexcept { return ended_children_ != nullptr || take_ended_children(); }
   /// Returns the number of children that were started and not yet returned by wait_for_end().
-  std::size_t running() const noexcept { return running_; }
+  std::size_t running() const noexcept { return running_count_; }
 
-  void append_children(std::vector<task_context*>& contexts) { listed_.append_to(contexts); }
+  void append_children(std::vector<task_context*>& contexts) {
+    listed_children_.append_to(contexts);
+  }
 
   /// Asks the children to stop.
   void request_stop() noexcept { stop_->request_stop(); }
@@ -81,7 +83,7 @@ class child_group final : resumption, public child_set {
   /// Returns whether the parent may destroy the child: false while the child runs or waits on
   /// another executor than the parent's.
   bool may_destroy(const child& context) const noexcept {
-    return !context.runs || context.where == inherited_.where;
+    return !context.runs || context.where == inherited_context_.where;
   }
 
  private:
@@ -107,14 +109,14 @@ class child_group final : resumption, public child_set {
   // Marks a parent that waits in `newest_`. No child has this address.
   static constexpr std::uintptr_t parent_waits = 1;
 
-  task_context inherited_;
+  task_context inherited_context_;
   const task_context* parent_ = nullptr;
   std::optional<linked_stop_source> stop_;
-  std::size_t running_ = 0;
-  child* ended_ = nullptr;  // children taken from `newest_`, the oldest first
+  std::size_t running_count_ = 0;
+  child* ended_children_ = nullptr;  // children taken from `newest_`, the oldest first
   executor* parent_executor_ = nullptr;
   atomic<std::uintptr_t> newest_{0};  // the child that ended last, 0 or parent_waits
-  [[no_unique_address]] reused_contexts<child> listed_;  // of all children ever started
+  [[no_unique_address]] reused_contexts<child> listed_children_;  // of all children ever started
 };
 
 /// A child whose work is a task.

@@ -22,7 +22,7 @@ class completion_wait : resumption {
 
   void begin(std::coroutine_handle<> coroutine, executor& target) noexcept {
     waiting = coroutine;
-    where_ = &target;
+    executor_ = &target;
     core_.begin(starter | completer);
   }
   /// Begins the wait, after the operation was started. Returns false if the operation has
@@ -32,7 +32,7 @@ class completion_wait : resumption {
   /// Called on any thread after the outcome was stored. The wait may have been destroyed when this
   /// function returns.
   void complete() noexcept {
-    if (core_.leave(completer)) where_->post(*this);
+    if (core_.leave(completer)) executor_->post(*this);
   }
   /// Returns whether the coroutine waits for complete().
   bool is_waiting() const noexcept { return core_.has(completer) && !core_.has(starter); }
@@ -41,7 +41,7 @@ class completion_wait : resumption {
   static constexpr wait_core::parties starter = 1;
   static constexpr wait_core::parties completer = 2;
 
-  executor* where_ = nullptr;
+  executor* executor_ = nullptr;
   wait_core core_;
 };
 

@@ -86,7 +86,8 @@ void fork_join::keep_context(kept_contexts& list, child& context) noexcept {
 void fork_join::on_child_failed(const task_end& end) noexcept {
   const task_end* expected_end = nullptr;
   // relaxed: failed() is read after the last decrement of pending_, which orders it.
-  if (failed_.compare_exchange_strong(expected_end, &end, std::memory_order_relaxed) && stop_) {
+  if (first_failure_.compare_exchange_strong(expected_end, &end, std::memory_order_relaxed) &&
+      stop_) {
     stop_->request_stop();
   }
 }

@@ -201,7 +201,7 @@ class fork_join : protected child_set {
   /// finished.
   const task_end* failed() const noexcept {
     // relaxed: ordered by the last decrement of pending_.
-    return failed_.load(std::memory_order_relaxed);
+    return first_failure_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -230,7 +230,7 @@ class fork_join : protected child_set {
   std::exception_ptr start_error_;
 
   atomic<std::size_t> pending_;
-  atomic<const task_end*> failed_{nullptr};
+  atomic<const task_end*> first_failure_{nullptr};
   // The contexts of children that did not end, or failed, within their start; the newest first.
   atomic<child*> newest_kept_{nullptr};
   atomic<loop*> split_off_{nullptr};

@@ -44,10 +44,10 @@ std::array<live_task_record_part, live_task_record_parts>& live_task_record() {
 live_task_entry::live_task_entry(const executor& target, const char* name,
                                  std::source_location location, const live_task_details* details)
     : name_(name),
-      from_(location),
-      where_(&target),
+      location_(location),
+      executor_(&target),
       details_(details),
-      started_(last_tick()),
+      start_time_(last_tick()),
       part_(part_of_this_thread()) {
   live_task_record_part& part = live_task_record()[part_];
   const std::lock_guard lock(part.mutex);

@@ -53,17 +53,17 @@ class live_task_entry : public slab_object, public intrusive_list_node {
   bool has_begun() const noexcept { return has_begun_.load(std::memory_order_relaxed); }
 
   const char* name() const noexcept { return name_; }  ///< null if the task has no name
-  const std::source_location& from() const noexcept { return from_; }
-  const executor* where() const noexcept { return where_; }
+  const std::source_location& from() const noexcept { return location_; }
+  const executor* where() const noexcept { return executor_; }
   const live_task_details* details() const noexcept { return details_; }
-  steady_time started() const noexcept { return started_; }
+  steady_time started() const noexcept { return start_time_; }
 
  private:
   const char* const name_;
-  const std::source_location from_;
-  const executor* const where_;
+  const std::source_location location_;
+  const executor* const executor_;
   const live_task_details* const details_;
-  const steady_time started_;
+  const steady_time start_time_;
   const unsigned part_;  // the index of the record's part that holds the entry
   atomic<bool> has_begun_{false};
 };

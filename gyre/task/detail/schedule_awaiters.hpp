@@ -59,17 +59,17 @@ class yield_awaiter : resumption, public suspends_always {
     waiting = coroutine;
     const task_context& context = context_of(coroutine);
     if (context.stop.stop_requested()) [[unlikely]]
-      stopped_ = &context;
+      stopped_context_ = &context;
     context.where->post(*this);
   }
   void await_resume() const {
-    if (stopped_ != nullptr) [[unlikely]]
-      throw_cancelled(*stopped_);
+    if (stopped_context_ != nullptr) [[unlikely]]
+      throw_cancelled(*stopped_context_);
   }
 
  private:
   // The context of a coroutine that was asked to stop before it waited, else null.
-  const task_context* stopped_ = nullptr;
+  const task_context* stopped_context_ = nullptr;
 };
 
 /// An awaiter that yields once in 256 awaits of one context.
@@ -92,18 +92,18 @@ class consume_budget_awaiter : yield_awaiter {
 template <class Read>
 class context_awaiter : public suspends_always {
  public:
-  explicit context_awaiter(Read function) noexcept : read_(function) {}
+  explicit context_awaiter(Read function) noexcept : function_(function) {}
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
     context_ = &context_of(coroutine);
     return false;
   }
-  decltype(auto) await_resume() const { return read_(*context_); }
+  decltype(auto) await_resume() const { return function_(*context_); }
 
  private:
   const task_context* context_ = nullptr;
-  [[no_unique_address]] Read read_;
+  [[no_unique_address]] Read function_;
 };
 
 }  // namespace gyre::detail

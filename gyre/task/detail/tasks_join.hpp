@@ -66,8 +66,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   /// Called by the parent when all children have finished.
   template <class F>
   void for_each_kept_child(F&& function) {
-    for (auto* child = this->newest_kept(); child != nullptr; child = child->next) {
-      auto& kept_child = static_cast<task_child&>(*child);
+    for (auto* position = this->newest_kept(); position != nullptr; position = position->next) {
+      auto& kept_child = static_cast<task_child&>(*position);
       function(kept_child.work, *kept_child.result);
     }
   }

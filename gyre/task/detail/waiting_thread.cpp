@@ -4,7 +4,7 @@
 namespace gyre::detail {
 
 waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_location place)
-    : recorded_(entry_if_asked(executor_, "sync_wait", place)) {
+    : live_entry_(entry_if_asked(executor_, "sync_wait", place)) {
   stop = deadlock_.follow(stop_when, *this);
   where = &executor_;
   finished = &finish;
@@ -25,7 +25,7 @@ std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
 void waiting_thread::release::operator()(waiting_thread* thread) const noexcept {
   if (thread->deadlock_.has_suspended()) {
     thread->deadlock_.unfollow();
-    thread->recorded_.reset();
+    thread->live_entry_.reset();
     thread->executor_.retire();
   } else {
     delete thread;

@@ -63,7 +63,7 @@ class waiting_thread : public slab_object, task_context {
   blocking_executor executor_;
   bool is_done_ = false;
   done_operation end_elsewhere_{is_done_};  // posted if the coroutine ends on another thread
-  std::unique_ptr<live_task_entry> recorded_;
+  std::unique_ptr<live_task_entry> live_entry_;
 };
 
 /// Owns a waiting_thread, which coroutines may outlive.

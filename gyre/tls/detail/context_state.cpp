@@ -189,8 +189,8 @@ std::shared_ptr<loaded_context> load_server_context(const server_options& user_o
     if (!name.empty()) context_data->by_name.emplace(name, entry_of(set));
   }
   const std::array<unsigned char, 32> id = session_context_of(options);
-  for (const loaded_context::entry& entry : context_data->entries) {
-    SSL_CTX_set_session_id_context(entry.context.get(), id.data(), id.size());
+  for (const loaded_context::entry& target : context_data->entries) {
+    SSL_CTX_set_session_id_context(target.context.get(), id.data(), id.size());
   }
   gyre::detail::require_not_negative(options.handshake_timeout,
                                      "gyre::tls::server_options: handshake_timeout");
@@ -244,7 +244,7 @@ const loaded_context::entry* loaded_context::entry_for(std::string_view name) co
 
 const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {
   const auto match = std::ranges::find_if(
-      entries, [context](const entry& entry) { return entry.context.get() == context; });
+      entries, [context](const entry& candidate) { return candidate.context.get() == context; });
   return match == entries.end() ? nullptr : &*match;
 }
 

@@ -22,8 +22,8 @@ const server_pool::entry& server_pool::next() noexcept {
 }
 
 bool server_pool::knows(const net::host_port& server) const noexcept {
-  return std::ranges::any_of(entries_,
-                             [&](const entry& entry) { return entry.address.server == server; });
+  return std::ranges::any_of(
+      entries_, [&](const entry& old_entry) { return old_entry.address.server == server; });
 }
 
 void server_pool::discover(const std::vector<std::string>& servers, bool is_encrypted) {
@@ -39,10 +39,10 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
   // The current server comes first, and is never removed.
   std::swap(entries_.front(), entries_[index_]);
   index_ = 0;
-  const auto is_gone = [&](const entry& entry) {
-    return entry.is_discovered &&
+  const auto is_gone = [&](const entry& old_entry) {
+    return old_entry.is_discovered &&
            std::ranges::none_of(addresses, [&](const server_address& address) {
-             return address.server == entry.address.server;
+             return address.server == old_entry.address.server;
            });
   };
   entries_.erase(std::remove_if(entries_.begin() + 1, entries_.end(), is_gone), entries_.end());

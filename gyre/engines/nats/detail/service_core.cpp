@@ -149,11 +149,11 @@ void service_core::fail(std::exception_ptr error) noexcept {
 void service_core::start() {
   constexpr std::array<std::pair<verb, const char*>, 3> verbs = {
       {{verb::ping, "$SRV.PING"}, {verb::info, "$SRV.INFO"}, {verb::stats, "$SRV.STATS"}}};
-  for (const auto& [verb, name] : verbs) {
+  for (const auto& [own_verb, name] : verbs) {
     for (const std::string& rest :
          {std::string(), '.' + info_.name, '.' + info_.name + '.' + id()}) {
       discovery& new_discovery = discoveries_.emplace_back(
-          verb,
+          own_verb,
           client_core::subscribe(client_, name + rest, {.max_messages = max_discovery_requests}));
       start(serve_discovery(new_worker(), new_discovery));
     }
@@ -335,8 +335,8 @@ task<> service_core::publish_reply(endpoint& target, std::string_view subject, r
 task<> service_core::drain(std::shared_ptr<service_core> self) {
   self->is_closed_ = true;
   std::vector<task<>> drain_tasks;
-  for (endpoint& endpoint : self->endpoints_) drain_tasks.push_back(endpoint.arrivals.drain());
-  for (discovery& discovery : self->discoveries_) drain_tasks.push_back(discovery.arrivals.drain());
+  for (endpoint& target : self->endpoints_) drain_tasks.push_back(target.arrivals.drain());
+  for (discovery& source : self->discoveries_) drain_tasks.push_back(source.arrivals.drain());
   auto drain_task = when_all(std::move(drain_tasks));
   co_await std::move(drain_task);
   auto end = as_expected(with_timeout(self->end_event_.wait(), self->config_.drain_timeout));
@@ -348,8 +348,8 @@ task<> service_core::drain(std::shared_ptr<service_core> self) {
 
 void service_core::stop() noexcept {
   is_closed_ = true;
-  for (endpoint& endpoint : endpoints_) endpoint.arrivals.unsubscribe();
-  for (discovery& discovery : discoveries_) discovery.arrivals.unsubscribe();
+  for (endpoint& target : endpoints_) target.arrivals.unsubscribe();
+  for (discovery& source : discoveries_) source.arrivals.unsubscribe();
   stop_.request_stop();
 }
 
@@ -362,20 +362,20 @@ task<> service_core::wait(std::shared_ptr<service_core> self) {
 
 std::vector<endpoint_stats> service_core::stats() const {
   std::vector<endpoint_stats> result;
-  for (const endpoint& endpoint : endpoints_) {
-    result.push_back(endpoint.stats);
-    result.back().waiting = endpoint.open - std::min(endpoint.open, endpoint.stats.running);
+  for (const endpoint& source : endpoints_) {
+    result.push_back(source.stats);
+    result.back().waiting = source.open - std::min(source.open, source.stats.running);
   }
   return result;
 }
 
 void service_core::reset_stats() noexcept {
-  for (endpoint& endpoint : endpoints_) {
-    endpoint.stats.requests = 0;
-    endpoint.stats.errors = 0;
-    endpoint.stats.refused = 0;
-    endpoint.stats.last_error.clear();
-    endpoint.stats.processing_time = duration::zero();
+  for (endpoint& target : endpoints_) {
+    target.stats.requests = 0;
+    target.stats.errors = 0;
+    target.stats.refused = 0;
+    target.stats.last_error.clear();
+    target.stats.processing_time = duration::zero();
   }
 }
 

@@ -295,27 +295,27 @@ bool connection_core::knows(std::string_view text) noexcept {
 
 std::shared_ptr<connection_core::preparation> connection_core::start_preparation(
     std::string_view text) {
-  std::shared_ptr<preparation> entry;
+  std::shared_ptr<preparation> new_preparation;
   try {
-    entry = std::make_shared<preparation>(*this, text);
-    preparations_.emplace(entry->text(), entry);
+    new_preparation = std::make_shared<preparation>(*this, text);
+    preparations_.emplace(new_preparation->text(), new_preparation);
   } catch (...) {
     cancel_admission();
     throw;
   }
   try {
-    append(*entry, 0, [&](message_writer& writer) {
+    append(*new_preparation, 0, [&](message_writer& writer) {
       for (const std::string& name : dropped_statements_) writer.close_statement(name);
-      writer.parse(entry->name(), entry->text());
-      writer.describe_statement(entry->name());
+      writer.parse(new_preparation->name(), new_preparation->text());
+      writer.describe_statement(new_preparation->name());
       writer.sync();
     });
   } catch (...) {
-    preparations_.erase(entry->text());
+    preparations_.erase(new_preparation->text());
     throw;
   }
   dropped_statements_.clear();
-  return entry;
+  return new_preparation;
 }
 
 void connection_core::forget_prepared(const prepared_statement& statement) {

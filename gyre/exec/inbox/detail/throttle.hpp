@@ -38,13 +38,13 @@ class throttle {
   template <class Backlog>
   void wake_producers(Backlog&& backlog) noexcept {
     // relaxed: a consumer that is about to sleep checks once more after a full fence, which pairs
-    // with the fence in slow_down(): the consumer sees the bit `sleeping`, or the producer sees the
+    // with the fence in slow_down(): the consumer sees `sleep_bit`, or the producer sees the
     // tasks that have run.
     const std::uint32_t old_state = state_.load(std::memory_order_relaxed);
-    if ((old_state & sleeping) == 0 || backlog() > high_water_ / 2) [[likely]]
+    if ((old_state & sleep_bit) == 0 || backlog() > high_water_ / 2) [[likely]]
       return;
-    // relaxed: orders nothing. A plain store suffices because producers only set the bit
-    // `sleeping`, which is set.
+    // relaxed: orders nothing. A plain store suffices because producers only set
+    // `sleep_bit`, which is set.
     state_.store(old_state + 1, std::memory_order_relaxed);
     gyre::detail::futex_wake_all(&state_);
   }
@@ -54,7 +54,7 @@ class throttle {
     const char* const consumer = consumer_.load(std::memory_order_relaxed);
     if (consumer == nullptr || consumer == &this_thread_ || backlog() <= high_water_) return;
     // relaxed: the full fence below orders this store before the second backlog().
-    const std::uint32_t asleep = state_.fetch_or(sleeping, std::memory_order_relaxed) | sleeping;
+    const std::uint32_t asleep = state_.fetch_or(sleep_bit, std::memory_order_relaxed) | sleep_bit;
     gyre::detail::full_fence();  // pairs with the fence that the consumer executes before sleeping
     if (backlog() <= high_water_) return;
     gyre::detail::futex_wait_until(state_, asleep, gyre::detail::monotonic_now() + max_sleep);
@@ -65,7 +65,7 @@ class throttle {
   }
 
  private:
-  static constexpr std::uint32_t sleeping = 1;  // the other bits count the wake-ups
+  static constexpr std::uint32_t sleep_bit = 1;  // the other bits count the wake-ups
 
   // Its address identifies the thread. Visible, so that the library and its users share one
   // variable even if the users hide their symbols.
