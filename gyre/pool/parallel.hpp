@@ -288,8 +288,8 @@ void parallel_for(Executor& target, First first, Last last, Body&& body,
   using part = detail::for_part<index, std::remove_reference_t<Body>>;
   part whole{body};
   const part prototype = whole;
-  detail::divided_loop loop(target, detail::grain_of(begin, end, options), prototype);
-  loop.run(begin, end, whole);
+  detail::divided_loop division(target, detail::grain_of(begin, end, options), prototype);
+  division.run(begin, end, whole);
 }
 
 /// Calls body(element) for each element of `range`, which several threads index at the same time.
@@ -328,8 +328,8 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
                                    std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
   part whole = prototype;
-  detail::divided_loop loop(target, detail::grain_of(begin, end, options), prototype);
-  loop.run(begin, end, whole);
+  detail::divided_loop division(target, detail::grain_of(begin, end, options), prototype);
+  division.run(begin, end, whole);
   return std::move(whole.value);
 }
 

@@ -33,7 +33,7 @@ class blocked_acquire final : semaphore_waiter, executor {
   blocked_acquire& operator=(blocked_acquire&&) = delete;
   /// Ends the wait, and releases its permits, unless end() was called before.
   ~blocked_acquire() {
-    if (const std::uint64_t permits = end(); permits > 0) source_.release(permits);
+    if (const std::uint64_t count = end(); count > 0) source_.release(count);
   }
 
   /// Returns whether the wait is over: the permits were granted, or the semaphore was closed.
