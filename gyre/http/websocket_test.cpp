@@ -297,6 +297,44 @@ std::string switching(const std::string& accept, std::string_view more = "") {
          accept + "\r\n" + std::string(more) + "\r\n";
 }
 
+// The reply to what came before a receive waited is sent all the same.
+TEST_F(HttpWebsocket, RepliesToFramesThatComeWithTheHandshake) {
+  const auto reply_to = [&](std::string frames) {
+    misbehaving_server server(loop);
+    const auto talk = [&]() -> task<> {
+      auto connecting = connect_websocket(server.url());
+      websocket socket = co_await std::move(connecting);
+      for (bool has_ended = false; !has_ended;) {
+        auto receive_task = gyre::as_result(socket.receive());
+        const auto message = co_await std::move(receive_task);
+        has_ended = !message || !*message;
+      }
+    };
+    const auto both = [&]() -> task<> {
+      auto all = gyre::when_all(
+          server.serve([&](const std::string& accept) { return switching(accept) + frames; }),
+          talk());
+      co_await std::move(all);
+    };
+    run(both());
+    return server.received;
+  };
+  // The code of the client's Close frame, which is masked; 0 without a frame.
+  const auto code_in = [](const std::string& bytes) {
+    const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+    if (bytes.size() < 8 || at(0) != (fin | 8)) return 0;
+    return (at(2) ^ at(6)) << 8 | (at(3) ^ at(7));
+  };
+  const std::string close = frame(fin | 8, close_payload(1001), false);
+  const std::string hello = frame(fin | 1, "hello", false);
+  EXPECT_EQ(code_in(reply_to(close)), 1001);
+  EXPECT_EQ(code_in(reply_to(hello + close)), 1001);
+  EXPECT_EQ(code_in(reply_to(hello + hello + frame(fin | 3, "", false))), 1002);
+  const std::string pong = reply_to(frame(fin | 9, "", false) + close);
+  EXPECT_EQ(pong.substr(0, 1), frame(fin | 10, "").substr(0, 1));
+  EXPECT_EQ(code_in(pong.substr(6)), 1001);
+}
+
 TEST_F(HttpWebsocket, FailsForMisbehavingServers) {
   const auto failure = [&](misbehaving_server::responder respond) {
     misbehaving_server server(loop);

@@ -57,7 +57,7 @@ bool websocket_core::begin_receive(receiving mode) {
   websocket_driver& socket = *socket_;
   if (socket.is_in_turn_ && socket.is_stopping() && !socket.has_ended_) socket.go_away();
   is_receiving_ = true;
-  if (has_message_ || socket.has_ended_) return true;
+  if (has_result()) return true;
   if (socket.is_closing_) return false;  // another coroutine closes, and drops what comes
   socket.mode_ = mode;
   socket.is_paused_ = false;
@@ -74,7 +74,7 @@ bool websocket_core::begin_receive(receiving mode) {
     return false;
   }
   if (!has_message_ && !socket.has_ended_) socket.receive_now();
-  return has_message_ || socket.has_ended_;
+  return has_result();
 }
 
 std::optional<task<>> websocket_core::await_receive(websocket_receive& receive) {

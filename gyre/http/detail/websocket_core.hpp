@@ -106,7 +106,12 @@ class websocket_core {
   virtual std::optional<task<>> finish_send(std::size_t size) = 0;
   /// Waits until the Close frame was sent.
   virtual task<> finish_close() = 0;
+  /// Whether the socket has ended, but a receive must still send its last bytes.
+  virtual bool has_last_output() const noexcept { return false; }
 
+  bool has_result() const noexcept {
+    return has_message_ || (socket_->has_ended_ && !has_last_output());
+  }
   void begin_close(close_code code, std::string_view reason);
   void require_open() const;
   duration close_limit() const noexcept;

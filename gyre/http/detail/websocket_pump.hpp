@@ -47,6 +47,9 @@ class websocket_pump final : public transport_driver, public websocket_core {
   std::optional<task<>> receive_next() override { return receive_message(); }
   std::optional<task<>> finish_send(std::size_t size) override;
   task<> finish_close() override;
+  bool has_last_output() const noexcept override {
+    return has_ended() && !drops_messages() && has_queued_output() && can_send();
+  }
 
   // websocket_driver
   void deliver_open() override {}
