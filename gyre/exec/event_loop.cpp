@@ -107,8 +107,8 @@ void event_loop::stop() noexcept {
   // release: pairs with the acquire in stopped().
   is_stopped_.store(true, std::memory_order_release);
   if (in_loop_thread()) batch_.end();
-  // Needed on the loop's thread too: stop() may be called by a signal handler while the loop is
-  // about to sleep. A signal handler must not record events.
+  // The wake-up is needed on the loop's thread, too: a signal handler may call stop() while the
+  // loop is about to sleep. It must not record events, so this calls signal_poller() directly.
   if (!gate_.is_busy() && claim_wake_up()) signal_poller();
 }
 
@@ -163,7 +163,7 @@ std::size_t event_loop::run_tasks() {
   if (wakeup_time_ != 0) record_wakeup();
   const auto run = [&] {
     if (!chain_.empty()) chain_.run(batch_);
-    if (batch_.more()) !overflow_.empty() ? run_all() : run_stored();
+    if (batch_.more()) !overflow_.empty() ? run_all() : run_inbox_tasks();
   };
   run_and_count(run, [&] {
     if (batch_.ran() == 0) return;
@@ -182,11 +182,11 @@ void event_loop::run_all() {
   // batches.
   is_inbox_first_ = !is_inbox_first_;
   if (!is_inbox_first_) run_overflow();
-  run_stored();
+  run_inbox_tasks();
   if (is_inbox_first_) run_overflow();
 }
 
-inline void event_loop::run_stored() {
+inline void event_loop::run_inbox_tasks() {
   if (recorder_ != nullptr && measured_tasks_.records_each() && run_measured()) return;
   is_limited_ ? run_limited() : run_inbox(batch_);
 }

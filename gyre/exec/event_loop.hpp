@@ -284,7 +284,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void begin_time_limits() noexcept;
   std::size_t run_tasks();
   void run_all();
-  void run_stored();
+  void run_inbox_tasks();
   void run_limited();
   bool run_measured();
   void run_overflow();

@@ -139,10 +139,10 @@ void exposition::add_summary(std::string_view name, std::string_view help,
   family& target = prepare(name, help, kind::summary, labels, new_sample.label_set);
   histogram copy;  // a copy, because other threads may be recording
   copy.merge(durations);
-  for (const double share : quantiles) {
-    const std::string quantile = text_of(share);
+  for (const double level : quantiles) {
+    const std::string quantile = text_of(level);
     append_line(new_sample.lines, name, "", labels, {"quantile", quantile},
-                text_of(to_seconds(copy.quantile(share))));
+                text_of(to_seconds(copy.quantile(level))));
   }
   append_line(new_sample.lines, name, "_sum", labels, {}, text_of(to_seconds(copy.sum())));
   append_line(new_sample.lines, name, "_count", labels, {}, std::to_string(copy.count()));

@@ -59,13 +59,15 @@ parsed_proxy_header parse_line(std::string_view line, std::size_t size) {
   const auto destination_port = parse_port(take_word(line));
   if (!source_port || !destination_port || !line.empty()) return nonsense();
   if (source.contains('%') || destination.contains('%')) return nonsense();
-  const auto client = ip_address::parse(source), server = ip_address::parse(destination);
+  const auto source_address = ip_address::parse(source),
+             destination_address = ip_address::parse(destination);
   const bool is_v4 = family == "TCP4";
-  if (!client || !server || client->is_v4() != is_v4 || server->is_v4() != is_v4) {
+  if (!source_address || !destination_address || source_address->is_v4() != is_v4 ||
+      destination_address->is_v4() != is_v4) {
     return nonsense();
   }
-  header.source = endpoint(*client, *source_port);
-  header.destination = endpoint(*server, *destination_port);
+  header.source = endpoint(*source_address, *source_port);
+  header.destination = endpoint(*destination_address, *destination_port);
   return header;
 }
 

@@ -98,9 +98,10 @@ int runtime::run_main(task<int> body) {
   if (std::exchange(was_run_called_, true))
     throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
-  detail::shutdown_sequence::counted_task task_count(sequence_);
+  detail::shutdown_sequence::counted_task counted_main_task(sequence_);
   sequence_.advance();  // so that the main task sees earlier requests
-  gyre::spawn(loops_[0], run_task(*this, std::move(task_count), run_body(std::move(body), code)),
+  gyre::spawn(loops_[0],
+              run_task(*this, std::move(counted_main_task), run_body(std::move(body), code)),
               {.stop = stop_token(), .name = "main task"});
   end();
   return code;
@@ -126,7 +127,7 @@ void runtime::report(std::exception_ptr error) noexcept {
 }
 
 // A hook is requested to stop only when `force` begins, so its cancellation is not an error.
-void runtime::report_hook(const std::exception_ptr& error) noexcept {
+void runtime::report_hook_error(const std::exception_ptr& error) noexcept {
   if (!detail::is_cancelled(error)) sequence_.fail(error);
 }
 

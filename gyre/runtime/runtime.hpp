@@ -345,7 +345,7 @@ class runtime {
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {
-      self.report_hook(detail::current_exception_outside());
+      self.report_hook_error(detail::current_exception_outside());
     }
   }
 
@@ -355,11 +355,11 @@ class runtime {
   void watch_threads();
   void observe();
   void report(std::exception_ptr error) noexcept;
-  void report_hook(const std::exception_ptr& error) noexcept;
+  void report_hook_error(const std::exception_ptr& error) noexcept;
   void end();
 
   options options_;
-  loop control_loop_;  // runs in run(): only stop callbacks and inline hooks as user code
+  loop control_loop_;  // run() runs it; its only user code are stop callbacks and inline hooks
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
   std::unique_ptr<signal_set> signals_;  // constructed before the threads, which inherit the mask

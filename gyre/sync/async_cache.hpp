@@ -72,7 +72,7 @@ class async_cache_core {
  public:
   using options = async_cache_options<Key, T>;
   using value = std::shared_ptr<const T>;
-  using identity = shared_key<Key>;
+  using shared_key_type = shared_key<Key>;
   using flights = single_flight<Key, value, Hash, Equal>;
 
   explicit async_cache_core(options&& settings)
@@ -109,7 +109,7 @@ class async_cache_core {
   static task<value> share_load(const std::shared_ptr<async_cache_core>& self, Key key,
                                 Loader loader) {
     return self->loads_.run_with_identity(
-        std::move(key), [self, loader = std::move(loader)](const identity& own_key) {
+        std::move(key), [self, loader = std::move(loader)](const shared_key_type& own_key) {
           return load(self, own_key, loader);
         });
   }
@@ -117,7 +117,7 @@ class async_cache_core {
   /// Stores `content` for `key`. If `is_loaded`, `content` comes from the load `key`, and is stored
   /// only if that load is still current; otherwise `content` also replaces a running load for an
   /// equal key.
-  void store(const identity& key, value content, bool is_loaded) {
+  void store(const shared_key_type& key, value content, bool is_loaded) {
     const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
     const steady_time expiry =
         has_time_to_live() ? later(now(), settings_.time_to_live) : steady_time::max();
@@ -169,7 +169,7 @@ class async_cache_core {
 
  private:
   struct entry : intrusive_list_node {
-    const identity* key = nullptr;  // the key in the table
+    const shared_key_type* key = nullptr;  // the key in the table
     value content;
     std::size_t weight = 0;
     steady_time expiry;
@@ -200,7 +200,8 @@ class async_cache_core {
   // Loads the value in the single_flight execution `key`, and stores it if that execution is still
   // current, that is, unless the key was invalidated or stored meanwhile.
   template <class Loader>
-  static task<value> load(std::shared_ptr<async_cache_core> self, identity key, Loader loader) {
+  static task<value> load(std::shared_ptr<async_cache_core> self, shared_key_type key,
+                          Loader loader) {
     // Another load may have stored the value after the caller looked it up.
     if (value cached_value = self->peek(key)) co_return cached_value;
     attempt own_attempt(*self);
@@ -222,7 +223,7 @@ class async_cache_core {
     return has_time_to_live() ? settings_.clock->now() : steady_time::min();
   }
 
-  value peek(const identity& key) const {
+  value peek(const shared_key_type& key) const {
     const steady_time now = this->now();
     const std::lock_guard hold(mutex_);
     const auto match = entries_.find(key);
@@ -245,7 +246,7 @@ class async_cache_core {
 
   // Returns true if `content` was swapped into its entry, or is too heavy to be stored; false if
   // another entry was dropped to make room, so that the caller must call again.
-  bool store_or_make_room(const identity& key, value& content, std::size_t weight,
+  bool store_or_make_room(const shared_key_type& key, value& content, std::size_t weight,
                           steady_time expiry, node& dropped_node) {
     auto match = entries_.find(key);
     const bool is_new = match == entries_.end();

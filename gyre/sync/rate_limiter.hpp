@@ -114,7 +114,7 @@ class rate_limiter::acquire_operation {
   template <detail::has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
     coroutine_ = coroutine;
-    frame_.stand_for(coroutine, *this);
+    frame_.make_stand_in(coroutine, *this);
     return begin();
   }
   void await_resume();

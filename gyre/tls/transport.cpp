@@ -97,7 +97,7 @@ class transport_of_client final : public net::transport {
   const std::shared_ptr<session_memory> memory_;
 };
 
-[[noreturn]] void refuse(const char* reason) {
+[[noreturn]] void throw_bad_configuration(const char* reason) {
   throw std::system_error(errc::bad_configuration, reason);
 }
 
@@ -105,13 +105,14 @@ class transport_of_client final : public net::transport {
 
 std::shared_ptr<const net::transport> server_transport(
     tls_context context, handshake_failure_handler on_handshake_failed) {
-  if (!context.is_server()) refuse("gyre::tls::server_transport: needs a server's context");
+  if (!context.is_server())
+    throw_bad_configuration("gyre::tls::server_transport: needs a server's context");
   return std::make_shared<transport_of_server>(std::move(context), std::move(on_handshake_failed));
 }
 
 std::shared_ptr<const net::transport> client_transport(tls_context context, std::string host) {
   if (!context || context.is_server()) {
-    refuse("gyre::tls::client_transport: needs a client's context");
+    throw_bad_configuration("gyre::tls::client_transport: needs a client's context");
   }
   return std::make_shared<transport_of_client>(std::move(context), std::move(host));
 }

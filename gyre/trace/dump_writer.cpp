@@ -57,16 +57,16 @@ dump_writer_options validate(dump_writer_options settings) {
 
 // Returns the events as JSON, without the oldest ones if they are too many; nothing if even the
 // latest millisecond has too many.
-std::optional<std::string> make_json(std::size_t max_bytes, detail::snapshot records, duration last,
-                                     detail::function_names& names) {
+std::optional<std::string> make_json(std::size_t max_bytes, detail::snapshot records,
+                                     duration period, detail::function_names& names) {
   for (;;) {
     std::string json = detail::report_as_json(records, names);
     if (json.size() <= max_bytes) return json;
-    if (last < min_limit) return std::nullopt;
-    last = last / 2;
+    if (period < min_limit) return std::nullopt;
+    period = period / 2;
     for (detail::thread_snapshot& thread : records.threads) {
       std::erase_if(thread.events, [&](const detail::timed_event& event) {
-        return records.time - event.end() > last;
+        return records.time - event.end() > period;
       });
     }
   }

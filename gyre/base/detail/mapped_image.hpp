@@ -31,7 +31,7 @@ class mapped_image {
 /// A program or a shared library that is loaded, and an address in it.
 struct loaded_image {
   std::string path;          ///< for people: the file may have been replaced since
-  bool is_program = false;   ///< the file is then "/proc/self/exe", even if it was replaced
+  bool is_program = false;   ///< whether /proc/self/exe is the file, even after a replacement
   std::uint64_t offset = 0;  ///< the address, as the file counts addresses
 };
 

@@ -35,7 +35,8 @@ class remote_free_list {
       }
       node->next = to_node(top);
       // release: pairs with the acquire in take_all(), so the owner sees the node's link and all
-      // writes of its last user. relaxed on failure: the value is only compared.
+      // writes of its last user. relaxed on failure: the value is only
+      // stored in the node and compared; the next exchange verifies it.
       if (head_.compare_exchange_weak(top, to_word(node), std::memory_order_release,
                                       std::memory_order_relaxed)) {
         return false;

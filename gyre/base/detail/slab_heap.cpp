@@ -117,7 +117,7 @@ slab_heap& slab_heap::claim_any() {
 free_block* slab_heap::allocate(std::size_t size_class) {
   slab* source = current_[size_class];
   if (!source->has_free() && !source->cut()) {
-    if (with_free_[size_class].empty()) drain();  // may free blocks of the current slab
+    if (with_free_[size_class].empty()) take_remote_frees();  // may free blocks of the current slab
     if (!source->has_free()) source = &next_slab(size_class);
   }
   in_use_.add(1);
@@ -206,7 +206,7 @@ void slab_heap::unmap_oldest(std::size_t slabs) noexcept {
   }
 }
 
-void slab_heap::drain() noexcept {
+void slab_heap::take_remote_frees() noexcept {
   std::uint64_t count = 0;
   for (free_block* block = given_back_.take_all(); block != nullptr; ++count) {
     free_block* next = block->next;
@@ -268,7 +268,7 @@ void slab_heap::trim() noexcept {
   for (std::size_t size_class = 0; size_class < slab_class_count; ++size_class) {
     retire_current(size_class);
   }
-  drain();
+  take_remote_frees();
   unmap_oldest(empty_count_);
 }
 
@@ -281,7 +281,7 @@ void slab_heap::abandon() noexcept {
 void slab_heap::give_up_ownership() noexcept {
   unmap_oldest(empty_count_);
   while (!given_back_.try_abandon()) {
-    drain();
+    take_remote_frees();
     unmap_oldest(empty_count_);
   }
 }

@@ -169,7 +169,7 @@ class slab_heap : public block_cache {
   void add_to(slab_stats& stats) const noexcept;
 
  private:
-  void drain() noexcept;
+  void take_remote_frees() noexcept;
   void open_cache() noexcept;
   void empty_cache() noexcept;
   void return_cached(free_block* block, std::size_t size_class) noexcept;

@@ -27,8 +27,11 @@ extern constinit std::atomic<tick_source> chosen_tick_source;
 /// Chooses the clock, and reads it.
 [[gnu::cold, gnu::noinline]] tick_count read_first_ticks() noexcept;
 
-/// Returns the present time in ticks. Any thread. Some 8 ns with the processor's counter, which may
-/// differ by some nanoseconds between processors.
+/// Returns the present time in ticks. The counters of two processors may differ by some
+/// nanoseconds.
+///
+/// Thread-safety: any thread.
+/// Complexity: about 8 ns with the processor's counter.
 inline tick_count read_ticks() noexcept {
   // relaxed: every thread chooses the same clock.
   const tick_source source = chosen_tick_source.load(std::memory_order_relaxed);

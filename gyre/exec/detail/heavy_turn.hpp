@@ -16,8 +16,9 @@
 
 namespace gyre::detail {
 
-/// Awaited on the loop's thread, resumes the coroutine there; see event_loop::defer_heavy(). A stop
-/// ends the wait at once, with gyre::operation_cancelled. Allocates nothing.
+/// The wait for a turn among the heavy operations of a loop, on whose thread it is awaited; see
+/// event_loop::defer_heavy(). A stop ends the wait at once, with gyre::operation_cancelled. It
+/// allocates nothing.
 class heavy_turn final : stoppable_wait, heavy_operation {
  public:
   explicit heavy_turn(event_loop& loop) noexcept

@@ -65,7 +65,8 @@ class client_core {
 
   /// Returns the circuit breaker of a server; null if there are none.
   std::shared_ptr<circuit_breaker> breaker_of(const url& server);
-  /// Returns the saved part of hedging_options::max_share.
+  /// Returns how many hedges may still be sent. Each request adds hedging_options::max_share, and
+  /// each hedge takes 1.
   double& hedge_budget() noexcept { return hedge_budget_; }
   /// Returns a new connection that belongs to no pool, for another protocol than HTTP.
   task<std::unique_ptr<client_connection>> connect_alone(const url& server);

@@ -784,14 +784,14 @@ void http2_session::fail(http2_error error) {
 }
 
 bool http2_session::is_over() const noexcept {
-  if (has_failed_) return has_last_words_;
+  if (has_failed_) return has_sent_final_goaway_;
   return nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0;
 }
 
 // --- Sending ---
 
 bool http2_session::append_output(io::buffer& output, steady_time time) {
-  if (has_failed_) return append_last_words(output);
+  if (has_failed_) return append_final_goaway(output);
   const std::size_t old_size = output.size();
   output_ = &output;
   const std::uint8_t* frame = nullptr;
@@ -848,8 +848,8 @@ bool http2_session::charge_provoked_resets(steady_time time) {
 }
 
 // Appends GOAWAY once, without nghttp2, which has failed.
-bool http2_session::append_last_words(io::buffer& output) {
-  if (std::exchange(has_last_words_, true)) return false;
+bool http2_session::append_final_goaway(io::buffer& output) {
+  if (std::exchange(has_sent_final_goaway_, true)) return false;
   const http2_error error =
       abuse_ == http2_abuse::none ? http2_error::internal_error : http2_error::enhance_your_calm;
   output.append(std::uint8_t{0});

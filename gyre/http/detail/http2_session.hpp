@@ -269,7 +269,7 @@ class http2_session {
   void submit_trailers();
   void reset_ended_streams();
   void reset_unsendable_streams();
-  bool append_last_words(io::buffer& output);
+  bool append_final_goaway(io::buffer& output);
 
   nghttp2_session* session_ = nullptr;
   const http2_role role_;
@@ -316,8 +316,8 @@ class http2_session {
   bool is_of_peer_ = true;        // whether memory that is allocated now is of the peer
   bool has_acknowledged_ = false;
   bool has_settings_ = false;
-  bool has_failed_ = false;      // nghttp2 cannot continue, because memory is missing
-  bool has_last_words_ = false;  // whether GOAWAY was sent after has_failed_
+  bool has_failed_ = false;             // nghttp2 cannot continue, because memory is missing
+  bool has_sent_final_goaway_ = false;  // whether GOAWAY was sent after has_failed_
 };
 
 }  // namespace gyre::http::detail

@@ -34,7 +34,8 @@ const std::uint8_t* skip_ascii_blocks(const std::uint8_t* position,
 std::size_t character_at(const std::uint8_t* position) noexcept {
   const auto word = load_le<std::uint32_t>(reinterpret_cast<const std::byte*>(position));
   if ((word & 0x00c0c0f0U) == 0x008080e0U) {
-    // The bits of U+0000 to U+07FF and of U+D800 to U+DFFF, which three bytes must not have.
+    // Three bytes must encode neither U+0000 to U+07FF, for which two are enough, nor the
+    // surrogates U+D800 to U+DFFF. These bits tell both ranges from all others.
     const std::uint32_t high = word & 0x0000200fU;
     return high != 0 && high != 0x0000200dU ? 3 : 0;
   }

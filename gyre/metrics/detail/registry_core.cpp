@@ -18,9 +18,9 @@ namespace gyre::metrics::detail {
 std::uint64_t registry_core::add(source_settings settings) {
   executor* const own_executor = settings.owner != nullptr ? settings.owner : settings.self;
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, source_of_number] : sources_) {
-    if (!settings.name.empty() && source_of_number->name() == settings.name &&
-        source_of_number->type() == settings.type) {
+  for (const auto& [id, registered_source] : sources_) {
+    if (!settings.name.empty() && registered_source->name() == settings.name &&
+        registered_source->type() == settings.type) {
       throw std::invalid_argument("gyre::metrics::registry: two objects of one type are named '" +
                                   settings.name + "'");
     }

@@ -13,7 +13,7 @@ namespace gyre::metrics::detail {
 
 class reading;
 
-/// An executor that reads registered objects, or is one itself.
+/// A handle of an executor that reads registered objects, or that is a registered object itself.
 ///
 /// Thread-safety: any thread.
 /// Lifetime: may outlive the executor, which is used only while an object is registered.

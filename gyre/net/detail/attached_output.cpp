@@ -14,7 +14,7 @@ void attached_output::add(output_attachment attachment, std::size_t queued_bytes
   attachment.bytes_before = queued_bytes - bytes_before_;
   items_.push_back(std::move(attachment));
   bytes_before_ = queued_bytes;
-  descriptors_ += items_.back().descriptors();
+  descriptors_ += items_.back().descriptor_count();
 }
 
 attached_output::progress attached_output::send_first(io::handle& socket, io::backend& io,

@@ -27,7 +27,7 @@ struct output_attachment {
   std::vector<unique_fd> fds = {};
   std::size_t bytes_before = 0;  // queued bytes between the previous attachment and this one
 
-  std::size_t descriptors() const noexcept { return fds.size() + (file ? 1 : 0); }
+  std::size_t descriptor_count() const noexcept { return fds.size() + (file ? 1 : 0); }
 };
 
 /// The attachments of an output queue in their order, and the request that waits until the socket
@@ -57,7 +57,7 @@ class attached_output {
   bool is_due() const noexcept { return !items_.empty() && items_.front().bytes_before == 0; }
   output_attachment& first() noexcept { return items_.front(); }
   void remove_first() noexcept {
-    descriptors_ -= items_.front().descriptors();
+    descriptors_ -= items_.front().descriptor_count();
     items_.pop_front();
   }
   void clear() noexcept {
@@ -82,7 +82,7 @@ class attached_output {
   progress send_first(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
 
   /// Returns the number of descriptors that wait.
-  std::size_t descriptors() const noexcept { return descriptors_; }
+  std::size_t descriptor_count() const noexcept { return descriptors_; }
   /// Returns the bytes of quota that the waiting descriptors use.
   std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
 

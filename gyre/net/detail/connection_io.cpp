@@ -121,7 +121,7 @@ bool connection_io::update_held_bytes() noexcept {
   std::size_t bytes = 0;
   if (is_open()) {
     const attached_output* const attachments = backlog->attachments.get();
-    const std::size_t descriptors = attachments == nullptr ? 0 : attachments->descriptors();
+    const std::size_t descriptors = attachments == nullptr ? 0 : attachments->descriptor_count();
     bytes = pending_output() + backlog->rest.size() + backlog->held_by_program +
             group_->held_as_descriptors(descriptors) +
             (has_layer_ ? layer_of(*this).protocol().unread().size() : 0);

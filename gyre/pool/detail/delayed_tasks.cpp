@@ -32,7 +32,7 @@ void delayed_tasks::expire(timer_operation& timer) {
 }
 
 std::size_t delayed_tasks::drop_all() noexcept {
-  intrusive_list<entry> cancelled;
+  intrusive_list<entry> cancelled_entries;
   std::size_t count = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -41,12 +41,12 @@ std::size_t delayed_tasks::drop_all() noexcept {
       entry& current = *position++;
       if (!timers_.cancel_timer(current)) continue;  // expire() already runs for this entry
       current.unlink();
-      cancelled.push_back(current);
+      cancelled_entries.push_back(current);
       ++count;
     }
     size_ -= count;
   }
-  while (const std::unique_ptr<entry> entry_owner{cancelled.pop_front()})
+  while (const std::unique_ptr<entry> entry_owner{cancelled_entries.pop_front()})
     runner_.drop_delayed(entry_owner->task);
   return count;
 }

@@ -60,7 +60,7 @@ class priority_lanes {
   }
   /// Returns the oldest task of the lowest priority, which when_full::drop_oldest drops; or null.
   pool_task* take_least_urgent() noexcept {
-    if (pool_task* low = take(task_priority::low)) return low;
+    if (pool_task* task = take(task_priority::low)) return task;
     if (pool_task* task = take(task_priority::normal)) return task;
     return take(task_priority::high);
   }

@@ -92,7 +92,8 @@ class work_deque {
   /// if a newer element was added. Costs the same as pop().
   [[nodiscard]] bool pop_if(T element) noexcept {
     const position newest = own_bottom() - 1;
-    // Only the top decides, because the cell may still contain an element that was stolen.
+    // An equal cell does not prove that the element is still there: a stolen one stays in its cell.
+    // `top_` tells it below.
     if (newest < floor_ || cell(newest) != element) return false;
     publish(newest);
     asymmetric_light_fence();

@@ -146,7 +146,7 @@ bool shutdown_sequence::try_finish() noexcept {
   if (waiting_tasks_ > 0) {
     tasks_.fetch_add(std::exchange(waiting_tasks_, 0) * one_task, std::memory_order_relaxed);
     lock.unlock();
-    other_tasks_ended_.set();
+    other_tasks_end_event_.set();
     return false;
   }
   // acquire: pairs with the release in end_task(). Fails if another task has begun; that task wakes
@@ -205,14 +205,14 @@ task<> shutdown_sequence::wait_for_other_tasks() {
   const stopped_by no_stop(context, inplace_stop_token{});
   {
     const std::lock_guard lock(mutex_);
-    if (!other_tasks_ended_.is_set()) {
+    if (!other_tasks_end_event_.is_set()) {
       ++waiting_tasks_;
       // release: pairs with the acquire in try_finish().
       tasks_.fetch_sub(one_task, std::memory_order_release);
       wake_.raise();
     }
   }
-  co_await other_tasks_ended_.wait();
+  co_await other_tasks_end_event_.wait();
 }
 
 bool shutdown_sequence::is_counted(const task_context& context) const noexcept {

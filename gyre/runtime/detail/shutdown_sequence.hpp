@@ -191,7 +191,7 @@ class shutdown_sequence {
   std::vector<std::shared_ptr<shutdown_entry>> entries_;
   std::size_t purge_size_ = 16;    // the size of entries_ at which unregistered ones are removed
   std::size_t waiting_tasks_ = 0;  // in wait_for_other_tasks(), not counted in tasks_
-  manual_reset_event other_tasks_ended_;
+  manual_reset_event other_tasks_end_event_;
   std::exception_ptr error_;
 };
 

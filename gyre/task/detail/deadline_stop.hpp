@@ -62,7 +62,7 @@ class deadline_stop : operation, timer_operation {
   std::coroutine_handle<> begin(std::coroutine_handle<Promise> coroutine) {
     check_not_awaited();
     coroutine_ = coroutine;
-    frame_.stand_for(coroutine, *this);
+    frame_.make_stand_in(coroutine, *this);
     traced_awaiting_.set(promise_of(coroutine));
     return begin();
   }

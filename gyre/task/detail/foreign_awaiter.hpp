@@ -33,9 +33,9 @@ class executor_return : operation {
 
   /// Returns the handle that resumes `coroutine`.
   template <std::derived_from<promise_base> Promise>
-  handle stand_for(std::coroutine_handle<Promise> coroutine) noexcept {
+  handle make_stand_in(std::coroutine_handle<Promise> coroutine) noexcept {
     coroutine_ = coroutine;
-    return frame_.stand_for(coroutine, *this);
+    return frame_.make_stand_in(coroutine, *this);
   }
 
  private:
@@ -66,7 +66,7 @@ class foreign_awaiter {
   GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> coroutine) {
     if constexpr (requires { awaiter_.await_suspend(executor_return::handle()); }) {
       using returned = decltype(awaiter_.await_suspend(executor_return::handle()));
-      const executor_return::handle stand_in = return_.stand_for(coroutine);
+      const executor_return::handle stand_in = return_.make_stand_in(coroutine);
       if constexpr (std::is_void_v<returned> || std::same_as<returned, bool>) {
         return awaiter_.await_suspend(stand_in);
       } else {

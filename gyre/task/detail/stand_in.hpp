@@ -46,7 +46,7 @@ class stand_in {
   /// Returns a handle whose resumption calls the function `resume` of the constructor with this
   /// frame, which belongs to `owner`, in the context of `coroutine`.
   template <has_context Promise>
-  handle stand_for(std::coroutine_handle<Promise> coroutine, Owner& owner) noexcept {
+  handle make_stand_in(std::coroutine_handle<Promise> coroutine, Owner& owner) noexcept {
     owner_ = &owner;
     if constexpr (std::derived_from<Promise, promise_base>) {
       const promise_base& its = coroutine.promise();

@@ -16,7 +16,7 @@ using failure = net::layer::failure;
 
 /// Returns the first error of OpenSSL's queue, and clears the queue. `is_established`: whether the
 /// handshake was done. `host`: the name or address that the peer's certificate must have, if any.
-/// `names`: those that it has.
+/// `names`: the names and addresses that the certificate has.
 failure take_failure(SSL* ssl, bool is_established, std::string_view host,
                      const std::vector<std::string>& names);
 

@@ -7,14 +7,14 @@
 
 namespace gyre::tls::detail {
 
-void ticket_keys::drop_old(steady_time current_time) noexcept {
+void ticket_keys::drop_expired_keys(steady_time current_time) noexcept {
   std::erase_if(keys_,
                 [&](const ticket_key& key) { return current_time - key.birth_time >= lifetime_; });
 }
 
 std::optional<ticket_key> ticket_keys::newest(steady_time current_time) {
   const std::scoped_lock lock(mutex_);
-  drop_old(current_time);
+  drop_expired_keys(current_time);
   if (!keys_.empty() && current_time - keys_.back().birth_time < lifetime_ / 2) return keys_.back();
   ticket_key key{};
   key.birth_time = current_time;
@@ -30,7 +30,7 @@ std::optional<ticket_key> ticket_keys::newest(steady_time current_time) {
 std::optional<ticket_keys::found_key> ticket_keys::find(std::span<const unsigned char> name,
                                                         steady_time current_time) {
   const std::scoped_lock lock(mutex_);
-  drop_old(current_time);
+  drop_expired_keys(current_time);
   for (const ticket_key& key : keys_) {
     if (std::ranges::equal(key.name, name)) {
       const bool is_newest = &key == &keys_.back() && current_time - key.birth_time < lifetime_ / 2;

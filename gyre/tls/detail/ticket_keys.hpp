@@ -42,7 +42,7 @@ class ticket_keys {
   std::optional<found_key> find(std::span<const unsigned char> name, steady_time current_time);
 
  private:
-  void drop_old(steady_time current_time) noexcept;
+  void drop_expired_keys(steady_time current_time) noexcept;
 
   const std::chrono::nanoseconds lifetime_;
   std::mutex mutex_;

@@ -17,13 +17,13 @@ gyre::detail::tick_count ticks_of(duration limit) noexcept {
 
 }  // namespace
 
-constinit std::atomic<gyre::detail::tick_count> span_limit{no_limit};
-constinit std::atomic<gyre::detail::tick_count> request_limit{no_limit};
+constinit std::atomic<gyre::detail::tick_count> max_span_ticks{no_limit};
+constinit std::atomic<gyre::detail::tick_count> max_request_ticks{no_limit};
 
 void set_event_limits(duration span, duration request) noexcept {
   // relaxed: settings that order nothing.
-  span_limit.store(ticks_of(span), std::memory_order_relaxed);
-  request_limit.store(ticks_of(request), std::memory_order_relaxed);
+  max_span_ticks.store(ticks_of(span), std::memory_order_relaxed);
+  max_request_ticks.store(ticks_of(request), std::memory_order_relaxed);
 }
 
 }  // namespace gyre::trace::detail

@@ -13,8 +13,8 @@ namespace gyre::trace::detail {
 
 /// The limits of the present dump_writer, in ticks; the largest number without one. std::atomic,
 /// not gyre's, because they order nothing.
-extern constinit std::atomic<gyre::detail::tick_count> span_limit;
-extern constinit std::atomic<gyre::detail::tick_count> request_limit;
+extern constinit std::atomic<gyre::detail::tick_count> max_span_ticks;
+extern constinit std::atomic<gyre::detail::tick_count> max_request_ticks;
 
 /// Sets the limits; duration::max() is none. Any thread.
 void set_event_limits(duration span, duration request) noexcept;
@@ -24,9 +24,10 @@ void set_event_limits(duration span, duration request) noexcept;
 inline bool exceeds_limit(const event& entry) noexcept {
   // relaxed: settings that order nothing.
   switch (entry.kind) {
-    case event_kind::span: return entry.length > span_limit.load(std::memory_order_relaxed);
+    case event_kind::span: return entry.length > max_span_ticks.load(std::memory_order_relaxed);
     case event_kind::handler:
-    case event_kind::request: return entry.length > request_limit.load(std::memory_order_relaxed);
+    case event_kind::request:
+      return entry.length > max_request_ticks.load(std::memory_order_relaxed);
     default: return false;
   }
 }

@@ -33,9 +33,9 @@ class function_sequence {
     }
   }
 
-  /// Called before a function, whose code is at `function`. The time since the function before
-  /// counts as the function's. Returns false, and has no effect, within another function of the
-  /// sequence; end_function() must then not be called.
+  /// Called before a function, whose code is at `function`. The time since the end of the previous
+  /// function counts as time of this one. Returns false, and has no effect, within another function
+  /// of the sequence; end_function() must then not be called.
   bool begin_function(std::uint64_t function) noexcept {
     if (recorder_ == nullptr || is_in_function_) return false;
     is_in_function_ = true;

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
-// The library and its users need not agree on this macro: without the recorder, the library has no
-// recorder for any thread.
+// The library and its users may be built with different values of this macro: a library without the
+// recorder returns null for every thread.
 #if !defined(GYRE_TRACE)
 #define GYRE_TRACE 1
 #endif

@@ -58,8 +58,8 @@ class pull_reader {
   /// Returns the next event. After an event that is not a message, the next call requests messages
   /// again, after a failure with a pause. A stop of the wait loses no event.
   task<event> next(mode read_mode = mode::wait);
-  /// Asks after outcome::no_responders whether the consumer still exists. True also when no server
-  /// can tell at present. Errors: operation_cancelled.
+  /// Called after outcome::no_responders: asks whether the consumer still exists. Returns true even
+  /// if no server can tell at present. Errors: operation_cancelled.
   task<bool> may_have_consumer() const;
   /// Returns the next event, if one has come, and requests further messages.
   std::optional<event> take();

@@ -88,8 +88,8 @@ class connection_core final : public engines::detail::pipeline {
   transaction_status status() const noexcept { return status_; }
   /// Whether new requests wait until an unwanted one has ended.
   bool is_fenced() const noexcept { return cancel_ != cancel_state::none; }
-  /// Returns a setting that the server reports, such as "server_version"; empty if it has not
-  /// reported it.
+  /// Returns a setting that the server reports, such as "server_version"; empty if the server has
+  /// not reported the setting.
   std::string_view parameter(std::string_view name) const noexcept;
   /// Stays connected even without calls; after a refused login it tries again, every
   /// connection_options::longest_delay or second.

@@ -81,8 +81,8 @@ net::layer::status tls_negotiation::handshake() {
   return outcome == status::done ? check_application() : outcome;
 }
 
-// Without it, bytes for PostgreSQL could go to a server of another protocol that has the same
-// certificate.
+// Without this check, bytes for PostgreSQL could go to a server of another protocol that has the
+// same certificate.
 net::layer::status tls_negotiation::check_application() {
   if (mode_ != tls_mode::direct) return status::done;
   const auto info = tls::info_of(*secure_);

@@ -152,13 +152,13 @@ task<body_result<Transaction, Body>> run_body(transaction_state::shared state, B
   if constexpr (std::is_void_v<body_result<Transaction, Body>>) {
     auto run_task = body(level);
     co_await std::move(run_task);
-    task<> end_task = transaction_state::commit(state, commit_timeout);
-    co_await std::move(end_task);
+    task<> commit_task = transaction_state::commit(state, commit_timeout);
+    co_await std::move(commit_task);
   } else {
     auto run_task = body(level);
     body_result<Transaction, Body> result = co_await std::move(run_task);
-    task<> end_task = transaction_state::commit(state, commit_timeout);
-    co_await std::move(end_task);
+    task<> commit_task = transaction_state::commit(state, commit_timeout);
+    co_await std::move(commit_task);
     co_return result;
   }
 }

@@ -466,7 +466,7 @@ void worker_core::retire_job(running_job current_job, handled_kind& kind,
                               static_cast<std::uint64_t>(current_job->id()));
   if (report) {
     unreported_attempts_.push_back(std::move(*report));
-    report_added_.set();
+    report_event_.set();
   } else {
     ++metrics_.finished;
   }
@@ -626,7 +626,7 @@ task<> worker_core::store_reports() {
 
 task<> worker_core::store_some_reports() {
   if (unreported_attempts_.empty()) {
-    co_await report_added_.wait();
+    co_await report_event_.wait();
     co_return;
   }
   const worker_id worker = unreported_attempts_.front().worker;
@@ -913,7 +913,7 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
       if (fatal_ == nullptr) fatal_ = result.error();
       drain();
       progress_event_.set();
-      report_added_.set();
+      report_event_.set();
       co_return;
     }
     const duration delay = statement_delay.jittered_delay(++failures, random_) + milliseconds{20};

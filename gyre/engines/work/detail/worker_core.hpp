@@ -163,7 +163,8 @@ class worker_core {
   [[nodiscard]] postgres::client_options lease_client_options() const;
   [[nodiscard]] duration tick() const noexcept;
   [[nodiscard]] steady_time now() const noexcept { return timers_->now(); }
-  /// Checks the options.
+  /// Adds a kind of jobs. Throws std::invalid_argument for a kind or options that make no sense,
+  /// and std::logic_error after run().
   handled_kind& add_kind(std::string kind, const handler_options& options);
   [[nodiscard]] handled_kind* find_kind(std::string_view name) noexcept;
 
@@ -197,7 +198,7 @@ class worker_core {
   manual_reset_event drain_requested_;
   auto_reset_event registration_event_;  // for watch_lease()
   auto_reset_event change_event_;    // for take_jobs(): slots, jobs, the registration, or draining
-  auto_reset_event report_added_;    // for store_reports()
+  auto_reset_event report_event_;    // for store_reports()
   auto_reset_event progress_event_;  // for shut_down(): a handler has ended, or reports are stored
   std::optional<async_scope> handlers_;
   worker_metrics metrics_;

@@ -23,14 +23,16 @@ class erased_task {
   explicit erased_task(F&& callable) noexcept
       : functions_(&functions_of<F>), source_(gyre::detail::source_of(callable)) {}
 
-  task_cell::erased_callable in_cells() const noexcept { return {&functions_->in_cells, source_}; }
-  std::size_t cells() const noexcept { return functions_->in_cells.cells; }
+  task_cell::erased_callable cell_callable() const noexcept {
+    return {&functions_->cell_callable, source_};
+  }
+  std::size_t cells() const noexcept { return functions_->cell_callable.cells; }
   /// Returns a move_only_function of the callable. Throws std::bad_alloc.
   move_only_function<void()> function() const { return functions_->make_function(source_); }
 
  private:
   struct functions {
-    task_cell::erased_callable::functions in_cells;
+    task_cell::erased_callable::functions cell_callable;
     move_only_function<void()> (*make_function)(void* source);
   };
 
@@ -58,7 +60,7 @@ void with_cell_sized(const erased_task& task, Emplace&& claim_and_emplace) {
   if (Cells < task_cell::max_cells && task.cells() > Cells) {
     with_cell_sized<Cells>(task.function(), claim_and_emplace);
   } else {
-    claim_and_emplace(task.in_cells());
+    claim_and_emplace(task.cell_callable());
   }
 }
 

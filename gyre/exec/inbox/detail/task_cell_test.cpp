@@ -160,7 +160,7 @@ TEST(ErasedTask, IsBuiltInCellsOrAsAFunction) {
     sized_task<100> first(told);
     const erased_task erased(std::move(first));
     EXPECT_EQ(erased.cells(), 4U);
-    cells.cells[0].emplace(erased.in_cells());
+    cells.cells[0].emplace(erased.cell_callable());
   }
   EXPECT_EQ(told.destroyed, 0);
   EXPECT_EQ(cells.run(), 4U);

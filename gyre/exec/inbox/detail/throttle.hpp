@@ -33,8 +33,8 @@ class throttle {
     // relaxed, like all accesses to consumer_: a hint, and a thread reads its own store.
     consumer_.store(&this_thread_, std::memory_order_relaxed);
   }
-  /// Consumer, after each batch and when it has found no task: wakes the sleeping producers if at
-  /// most half of high_water tasks wait. Complexity: a load if no producer sleeps.
+  /// Called by the consumer after each batch, and when it has found no task: wakes the sleeping
+  /// producers if at most half of high_water tasks wait. Complexity: a load if no producer sleeps.
   template <class Backlog>
   void wake_producers(Backlog&& backlog) noexcept {
     // relaxed: a consumer that is about to sleep checks once more after a full fence, which pairs
