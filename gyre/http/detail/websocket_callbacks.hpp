@@ -69,12 +69,14 @@ class websocket_callbacks {
 ///
 /// Thread-safety: the loop's thread.
 template <class Transport>
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): only derived classes are deleted
 class called_websocket : public Transport {
  protected:
   template <class... Arguments>
   explicit called_websocket(websocket_callbacks callbacks, Arguments&&... arguments)
       : Transport(std::forward<Arguments>(arguments)..., websocket_face::handlers),
         callbacks_(std::move(callbacks)) {}
+  // NOLINTNEXTLINE(modernize-use-override): that of a Transport need not be virtual
   ~called_websocket() = default;
 
  private:

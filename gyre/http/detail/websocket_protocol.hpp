@@ -32,6 +32,7 @@ class websocket_protocol : public gyre::detail::slab_object,
  public:
   websocket_protocol(const websocket_protocol&) = delete;
   websocket_protocol& operator=(const websocket_protocol&) = delete;
+  ~websocket_protocol() override = default;
 
   // connection_protocol
   void on_message(io::input& input) override { take_input(input); }
@@ -48,7 +49,6 @@ class websocket_protocol : public gyre::detail::slab_object,
   websocket_protocol(net::tcp_connection& tcp, server_shard& shard, upgraded_request request,
                      const websocket_options& options, websocket_agreement agreement,
                      websocket_face face);
-  ~websocket_protocol() override = default;
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }
   server_shard& shard() const noexcept { return *shard_; }
