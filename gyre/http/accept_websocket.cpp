@@ -32,11 +32,16 @@ struct accepted_websocket {
   bool is_of_http2;
 };
 
-websocket open_websocket(upgraded_connection& connection, accepted_websocket& accepted) {
-  return websocket(detail::websocket_pointer(new detail::websocket_pump(
-      *accepted.loop, std::make_unique<detail::upgrade_transport>(connection, accepted.is_of_http2),
-      detail::websocket_role::server, accepted.options, std::move(accepted.agreement),
-      connection.server_stop_token())));
+// The options are freed when the socket opens, which does not need them any more.
+task<> call_function(upgraded_connection& connection, std::unique_ptr<accepted_websocket> accepted,
+                     move_only_function<task<>(websocket&)> serve) {
+  return detail::serve_websocket(
+      websocket(detail::websocket_pointer(new detail::websocket_pump(
+          *accepted->loop,
+          std::make_unique<detail::upgrade_transport>(connection, accepted->is_of_http2),
+          detail::websocket_role::server, accepted->options, std::move(accepted->agreement),
+          connection.server_stop_token()))),
+      std::move(serve));
 }
 
 task<> call_handlers(upgraded_connection& connection, std::unique_ptr<accepted_websocket> accepted,
@@ -110,59 +115,47 @@ response answer_handshake(const request& request, websocket_options options,
   return result;
 }
 
-}  // namespace
-
-response accept_websocket(const request& request, move_only_function<task<>(websocket&)> serve,
-                          websocket_options options) {
-  struct accepted_function {
+// Returns the response to a handshake. If it accepts, one of two ways is gone, once: a `Protocol`
+// takes the connection over if that is possible, else `run` serves the socket.
+template <class Protocol, class Program, class Run>
+response accept_program(const request& request, Program program, websocket_options options,
+                        Run run) {
+  struct accepted_program {
     std::unique_ptr<accepted_websocket> socket;
-    move_only_function<task<>(websocket&)> serve;
+    Program program;
   };
-  auto accepted = std::make_shared<accepted_function>();
-  response result = answer_handshake(request, std::move(options), accepted->socket);
-  if (accepted->socket == nullptr) return result;
-  accepted->serve = std::move(serve);
-  // One of the two functions is called, once: the connection is handed over if it can be.
+  std::unique_ptr<accepted_websocket> socket;
+  response result = answer_handshake(request, std::move(options), socket);
+  if (socket == nullptr) return result;
+  auto accepted =
+      std::make_shared<accepted_program>(accepted_program{std::move(socket), std::move(program)});
   detail::body_access::set_protocol(
       result, [accepted](net::tcp_connection& tcp, detail::server_shard& shard,
                          detail::upgraded_request upgraded) {
         accepted_websocket& socket = *accepted->socket;
-        return detail::connection_protocol_pointer(new detail::served_websocket(
-            std::move(accepted->serve), tcp, shard, std::move(upgraded), socket.options,
-            std::move(socket.agreement)));
+        return detail::connection_protocol_pointer(
+            new Protocol(std::move(accepted->program), tcp, shard, std::move(upgraded),
+                         socket.options, std::move(socket.agreement)));
       });
-  detail::body_access::set_upgrade(result, [accepted](upgraded_connection& connection) {
-    // The options are freed when the socket opens, which does not need them any more.
-    const auto socket = std::move(accepted->socket);
-    return detail::serve_websocket(open_websocket(connection, *socket), std::move(accepted->serve));
+  detail::body_access::set_upgrade(result, [accepted, run](upgraded_connection& connection) {
+    return run(connection, std::move(accepted->socket), std::move(accepted->program));
   });
   return result;
 }
 
+}  // namespace
+
+response accept_websocket(const request& request, move_only_function<task<>(websocket&)> serve,
+                          websocket_options options) {
+  return accept_program<detail::served_websocket>(request, std::move(serve), std::move(options),
+                                                  &call_function);
+}
+
 response accept_websocket(const request& request, websocket_handlers handlers,
                           websocket_options options) {
-  struct accepted_handlers {
-    std::unique_ptr<accepted_websocket> socket;
-    websocket_handlers handlers;
-  };
-  auto accepted = std::make_shared<accepted_handlers>();
-  response result = answer_handshake(request, std::move(options), accepted->socket);
-  if (accepted->socket == nullptr) return result;
-  accepted->handlers = std::move(handlers);
-  // One of the two functions is called, once: the connection is handed over if it can be.
-  detail::body_access::set_protocol(
-      result, [accepted](net::tcp_connection& tcp, detail::server_shard& shard,
-                         detail::upgraded_request upgraded) {
-        accepted_websocket& socket = *accepted->socket;
-        return detail::connection_protocol_pointer(new detail::handler_protocol(
-            detail::websocket_callbacks(std::move(accepted->handlers)), tcp, shard,
-            std::move(upgraded), socket.options, std::move(socket.agreement)));
-      });
-  detail::body_access::set_upgrade(result, [accepted](upgraded_connection& connection) {
-    return call_handlers(connection, std::move(accepted->socket),
-                         detail::websocket_callbacks(std::move(accepted->handlers)));
-  });
-  return result;
+  return accept_program<detail::handler_protocol>(request,
+                                                  detail::websocket_callbacks(std::move(handlers)),
+                                                  std::move(options), &call_handlers);
 }
 
 }  // namespace gyre::http

@@ -156,10 +156,10 @@ slab& slab_heap::new_slab() {
       throw std::bad_alloc{};
     }
   }
-  slab& made = slab::make(std::exchange(reserved_, reserved_ + slab::bytes), *this);
+  slab& result = slab::make(std::exchange(reserved_, reserved_ + slab::bytes), *this);
   --reserved_count_;
   mapped_.add(1);
-  return made;
+  return result;
 }
 
 void slab_heap::retire_current(std::size_t size_class) noexcept {

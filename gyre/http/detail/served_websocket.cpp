@@ -40,9 +40,7 @@ task<> served_function::call() {
 served_websocket::served_websocket(function serve, net::tcp_connection& connection,
                                    server_shard& own_shard, upgraded_request request,
                                    const websocket_options& options, websocket_agreement agreement)
-    : websocket_protocol(connection, own_shard, std::move(request), options, std::move(agreement),
-                         websocket_face::coroutines),
-      websocket_core(static_cast<websocket_driver&>(*this)),
+    : awaited_websocket(connection, own_shard, std::move(request), options, std::move(agreement)),
       served_function(std::move(serve), static_cast<websocket_core&>(*this)),
       work(own_shard.loop(), call()) {
   work::stop = stop_source_.get_token();

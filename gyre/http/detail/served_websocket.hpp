@@ -10,7 +10,6 @@
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_protocol.hpp>
 #include <gyre/http/websocket.hpp>
-#include <gyre/http/websocket_message.hpp>
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
@@ -25,7 +24,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <system_error>
 
 namespace gyre::http::detail {
 
@@ -55,8 +53,7 @@ class served_function {
 /// | the connection ends | the same; the object stays | the object is destroyed |
 ///
 /// Thread-safety: the loop's thread.
-class served_websocket final : public websocket_protocol,
-                               public websocket_core,
+class served_websocket final : public awaited_websocket<websocket_protocol>,
                                served_function,
                                gyre::detail::started_task<served_websocket> {
   using work = gyre::detail::started_task<served_websocket>;
@@ -96,11 +93,6 @@ class served_websocket final : public websocket_protocol,
 
   // websocket_driver
   void deliver_open() override;
-  void deliver_message(websocket_message /*message*/) override { websocket_core::on_message(); }
-  bool reports_writes() const noexcept override { return false; }
-  void deliver_write_complete() override {}
-  void deliver_close(std::error_code reason) override { on_end(reason); }
-  void drop_program() noexcept override {}
   void receive_held() override;
   void on_turn_ended() noexcept override;
   void conclude(const std::exception_ptr& failure, bool has_left) noexcept override;

@@ -64,7 +64,7 @@ class transport_driver : public websocket_driver, protected input_receiver {
     transport_driver& socket_;
   };
   auto_reset_event::wait_operation woken() noexcept { return wake_.wait(); }
-  /// Ends wait_for_input().
+  /// Lets the coroutine go on that waits for input.
   void wake() noexcept;
   bool is_waiting() const noexcept { return is_waiting_; }
   std::size_t queued_output() const noexcept override { return queue_.size() + sending_.size(); }
@@ -74,7 +74,7 @@ class transport_driver : public websocket_driver, protected input_receiver {
   std::optional<task<>> start_send();
   void note_sent() noexcept;
   bool has_queued_output() const noexcept { return !queue_.empty(); }
-  /// Makes further output be dropped.
+  /// Drops the output that waits, and all further output.
   void fail_output() noexcept;
   bool can_send() const noexcept override { return !has_failed_; }
 
@@ -87,7 +87,7 @@ class transport_driver : public websocket_driver, protected input_receiver {
     void operator()() const noexcept { socket->begin_going_away(); }
   };
 
-  /// Called when bytes wait to be sent.
+  /// Called when bytes of the output wait to be sent.
   virtual void on_output() noexcept = 0;
 
   // websocket_driver

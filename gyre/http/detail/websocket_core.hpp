@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace gyre::http::detail {
 
@@ -87,7 +88,7 @@ class websocket_core {
   void fail_socket(const std::exception_ptr& error) noexcept;
   /// Begins to close the socket without a coroutine that waits, and drops messages.
   void begin_to_close(close_code code) noexcept;
-  /// Waits until signal_change() is called.
+  /// Returns a task that waits until signal_change() is called.
   task<> await_change();
   /// Whether the session has a message that no receive has returned.
   bool has_message() const noexcept { return has_message_; }
@@ -104,7 +105,7 @@ class websocket_core {
   /// Returns a task that waits until more may be sent, or nothing. `size`: the bytes that were
   /// sent.
   virtual std::optional<task<>> finish_send(std::size_t size) = 0;
-  /// Waits until the Close frame was sent.
+  /// Returns a task that waits until the Close frame was sent.
   virtual task<> finish_close() = 0;
   /// Whether the socket has ended, but a receive must still send its last bytes.
   virtual bool has_last_output() const noexcept { return false; }
@@ -125,6 +126,29 @@ class websocket_core {
   bool is_receiving_ = false;
   bool closer_receives_ = false;  // whether a task of close() moves the bytes
   bool has_message_ = false;      // whether the session has a message that no receive has returned
+};
+
+/// The face of a websocket_driver towards coroutines, as called_websocket is that towards handlers.
+/// `Transport` is derived from websocket_driver.
+///
+/// Thread-safety: the loop's thread.
+template <class Transport>
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): only derived classes are deleted
+class awaited_websocket : public Transport, public websocket_core {
+ protected:
+  template <class... Arguments>
+  explicit awaited_websocket(Arguments&&... arguments)
+      : Transport(std::forward<Arguments>(arguments)..., websocket_face::coroutines),
+        websocket_core(static_cast<websocket_driver&>(*this)) {}
+  // NOLINTNEXTLINE(modernize-use-override): that of a Transport need not be virtual
+  ~awaited_websocket() = default;
+
+ private:
+  void deliver_message(websocket_message /*message*/) override { websocket_core::on_message(); }
+  bool reports_writes() const noexcept override { return false; }
+  void deliver_write_complete() override {}
+  void deliver_close(std::error_code reason) override { on_end(reason); }
+  void drop_program() noexcept override {}
 };
 
 }  // namespace gyre::http::detail

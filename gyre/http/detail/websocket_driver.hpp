@@ -112,7 +112,7 @@ class websocket_driver : public websocket_connection, timer_operation {
   /// Calls receive_held() in a turn. Faces of coroutines only; the socket may be destroyed
   /// afterwards, as in the next function.
   void receive_now() noexcept;
-  /// Calls end() in a turn.
+  /// Ends the socket as end() does, in a turn of its own.
   void end_now(std::error_code reason, std::exception_ptr failure = {}) noexcept;
   /// Makes a turn of the timer follow the tasks that are ready now.
   void schedule_turn() noexcept;
@@ -133,7 +133,7 @@ class websocket_driver : public websocket_connection, timer_operation {
   virtual void deliver_message(websocket_message message) = 0;
   virtual bool reports_writes() const noexcept = 0;
   virtual void deliver_write_complete() = 0;
-  // Called once, for a socket that was open.
+  // Called once at the end of a socket that was open.
   virtual void deliver_close(std::error_code reason) = 0;
   // Drops what the program has given, after deliver_close().
   virtual void drop_program() noexcept = 0;

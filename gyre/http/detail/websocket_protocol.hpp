@@ -82,7 +82,7 @@ class websocket_protocol : public gyre::detail::slab_object,
   upgraded_request request_;
 };
 
-/// A websocket_protocol of handlers.
+/// The server's WebSocket of handlers on a TCP connection.
 ///
 /// Complexity: 208 bytes of the slab, beside those of the session, the handlers and the request.
 class handler_protocol final : public called_websocket<websocket_protocol> {

@@ -40,9 +40,8 @@ class websocket_pump::send_scope {
 websocket_pump::websocket_pump(event_loop& loop, std::unique_ptr<websocket_transport> transport,
                                websocket_role role, const websocket_options& options,
                                websocket_agreement agreement, inplace_stop_token server_stop)
-    : transport_driver(loop, std::move(transport), role, options, std::move(agreement), server_stop,
-                       websocket_face::coroutines),
-      websocket_core(static_cast<websocket_driver&>(*this)) {
+    : awaited_websocket(loop, std::move(transport), role, options, std::move(agreement),
+                        server_stop) {
   io::input nothing;
   take_input(nothing);  // opens the socket
 }
@@ -110,7 +109,7 @@ std::optional<task<>> websocket_pump::finish_send(std::size_t /*size*/) {
   return send_all_output();
 }
 
-// Sends what waits now.
+// Sends the output that waits now.
 task<> websocket_pump::send_all_output() {
   const std::uint64_t end = sent_ + queued_output();
   while (sent_ < end) {

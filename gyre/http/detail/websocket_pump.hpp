@@ -9,7 +9,6 @@
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
-#include <gyre/http/websocket_message.hpp>
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -20,7 +19,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <system_error>
 
 namespace gyre::http::detail {
 
@@ -28,7 +26,7 @@ namespace gyre::http::detail {
 /// and control frames; those that send move the bytes of their messages.
 ///
 /// Thread-safety: the loop's thread.
-class websocket_pump final : public transport_driver, public websocket_core {
+class websocket_pump final : public awaited_websocket<transport_driver> {
  public:
   websocket_pump(event_loop& loop, std::unique_ptr<websocket_transport> transport,
                  websocket_role role, const websocket_options& options,
@@ -53,11 +51,6 @@ class websocket_pump final : public transport_driver, public websocket_core {
 
   // websocket_driver
   void deliver_open() override {}
-  void deliver_message(websocket_message /*message*/) override { on_message(); }
-  bool reports_writes() const noexcept override { return false; }
-  void deliver_write_complete() override {}
-  void deliver_close(std::error_code reason) override { on_end(reason); }
-  void drop_program() noexcept override {}
   void receive_held() override;
   void on_turn_ended() noexcept override;
   void pause_input() noexcept override {}

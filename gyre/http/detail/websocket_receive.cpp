@@ -20,7 +20,7 @@ bool websocket_receive::await_ready() {
   return has_ended;
 }
 
-// Returns whether a task receives.
+// Starts a task that moves the bytes if the transport does not. Returns whether there is one.
 bool websocket_receive::begin_task() {
   auto receiving = core_->await_receive(*this);
   if (!receiving) return false;

@@ -27,7 +27,7 @@ enum class receiving : std::uint8_t { messages, pieces };
 class [[nodiscard]] websocket_receive final : gyre::detail::stoppable_wait {
  public:
   websocket_receive(websocket_core& core, receiving mode) noexcept : core_(&core), mode_(mode) {}
-  // Requires that `other` was not awaited.
+  // The copied receive, `other`, must not have been awaited.
   websocket_receive(const websocket_receive& other) noexcept
       : stoppable_wait(), core_(other.core_), mode_(other.mode_) {}
   websocket_receive& operator=(const websocket_receive&) = delete;

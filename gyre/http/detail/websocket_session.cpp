@@ -56,9 +56,9 @@ void check_close(close_code code, std::string_view reason) {
 template <class T>
 class websocket_session::spare {
  public:
-  // Returns a spare object for which `fits` returns true, or null.
-  template <class Fits>
-  static std::unique_ptr<T> take(Fits fits) noexcept {
+  // Returns a spare object for which `fits` returns true, or a new one of `arguments`.
+  template <class Fits, class... Arguments>
+  static std::unique_ptr<T> take(Fits fits, Arguments... arguments) {
     list& spares = of_thread();
     for (std::size_t i = spares.count; i > 0; --i) {
       std::unique_ptr<T>& object = spares.objects[i - 1];
@@ -66,7 +66,7 @@ class websocket_session::spare {
       std::swap(object, spares.objects[--spares.count]);
       return std::move(spares.objects[spares.count]);
     }
-    return nullptr;
+    return std::make_unique<T>(arguments...);
   }
   // Keeps an object for the next socket. The oldest makes room for it.
   static void keep(std::unique_ptr<T> object) noexcept {
@@ -148,7 +148,6 @@ websocket_session::event websocket_session::next(std::span<const std::byte>& inp
   if (incoming_ == nullptr) {
     if (input.empty()) return event::wants_input;
     incoming_ = spare<incoming>::take([](const incoming&) { return true; });
-    if (incoming_ == nullptr) incoming_ = std::make_unique<incoming>();
   } else if (std::exchange(incoming_->is_delivered, false)) {
     incoming_->message.clear();
     incoming_->checked = 0;
@@ -282,10 +281,8 @@ void websocket_session::begin_frame(const websocket_header& header) {
   if (incoming_->is_packed && packing()->inflater == nullptr) {
     const unsigned window_bits = packing()->agreement.peer_window_bits;
     packing()->inflater = spare<message_inflater>::take(
-        [&](const message_inflater& object) { return object.window_bits() == window_bits; });
-    if (packing()->inflater == nullptr) {
-      packing()->inflater = std::make_unique<message_inflater>(window_bits);
-    }
+        [&](const message_inflater& object) { return object.window_bits() == window_bits; },
+        window_bits);
   }
 }
 
@@ -535,10 +532,11 @@ bool websocket_session::append_packed(outgoing& message, std::span<const std::by
   if (deflater == nullptr) {
     const int level = pack.options.level;
     const unsigned window_bits = pack.agreement.window_bits;
-    deflater = spare<message_deflater>::take([&](const message_deflater& object) {
-      return object.level() == level && object.window_bits() == window_bits;
-    });
-    if (deflater == nullptr) deflater = std::make_unique<message_deflater>(level, window_bits);
+    deflater = spare<message_deflater>::take(
+        [&](const message_deflater& object) {
+          return object.level() == level && object.window_bits() == window_bits;
+        },
+        level, window_bits);
   }
   websocket_header& header = message.header;
   const std::size_t begin = output.size();
