@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/client.hpp>
 
+#include <gyre/base/detail/error_code_of.hpp>
 #include <gyre/http/detail/client_call.hpp>
 #include <gyre/http/detail/client_core.hpp>
 #include <gyre/io/error.hpp>
@@ -10,7 +11,6 @@
 #include <gyre/task/stop_when.hpp>
 
 #include <exception>
-#include <new>
 #include <stdexcept>
 
 namespace gyre::http {
@@ -18,15 +18,13 @@ namespace gyre::http {
 namespace detail {
 namespace {
 
-std::error_code code_of(const std::exception_ptr& error, bool is_closed) try {
-  std::rethrow_exception(error);
-} catch (const std::system_error& failure) {
-  const bool was_stopped = failure.code() == std::make_error_code(std::errc::operation_canceled);
-  return is_closed && was_stopped ? make_error_code(io::errc::closed) : failure.code();
-} catch (const std::bad_alloc&) {
-  return std::make_error_code(std::errc::not_enough_memory);
-} catch (...) {
-  return std::make_error_code(std::errc::state_not_recoverable);
+using gyre::detail::error_code_of;
+
+std::error_code code_for_callback(const std::exception_ptr& error, bool is_closed) {
+  const std::error_code code =
+      error_code_of(error, std::make_error_code(std::errc::state_not_recoverable));
+  const bool was_stopped = code == std::make_error_code(std::errc::operation_canceled);
+  return is_closed && was_stopped ? make_error_code(io::errc::closed) : code;
 }
 
 task<> call_back(std::shared_ptr<client_core> core, client_request request,
@@ -38,7 +36,7 @@ task<> call_back(std::shared_ptr<client_core> core, client_request request,
   if (result) {
     callback(std::move(*result));
   } else {
-    callback(std::unexpected(code_of(result.error(), core->is_closed())));
+    callback(std::unexpected(code_for_callback(result.error(), core->is_closed())));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/client_exchange.hpp>
 
+#include <gyre/base/detail/error_code_of.hpp>
 #include <gyre/http/content_coding.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/format_error.hpp>
@@ -21,6 +22,8 @@
 namespace gyre::http::detail {
 namespace {
 
+using gyre::detail::error_code_of;
+
 constexpr std::size_t max_dropped = std::size_t{64} << 10;
 // A body up to this size is sent with the head, in one call.
 constexpr std::size_t max_small = std::size_t{16} << 10;
@@ -30,18 +33,9 @@ constexpr const char* sending_body = "sending the body";
 constexpr const char* reading_head = "reading the head of the response";
 constexpr const char* reading_body = "reading the body of the response";
 
-// Returns the code of a std::system_error, and an empty code for another exception.
-std::error_code code_of(const std::exception_ptr& error) noexcept try {
-  std::rethrow_exception(error);
-} catch (const std::system_error& failure) {
-  return failure.code();
-} catch (...) {
-  return {};
-}
-
 // Whether the error means that the connection has broken.
 bool is_broken_connection(const std::exception_ptr& error) noexcept {
-  const std::error_code code = code_of(error);
+  const std::error_code code = error_code_of(error);
   return code == errc::no_response || code == std::errc::broken_pipe ||
          code == tls::errc::truncated || code == std::errc::connection_reset ||
          code == std::errc::connection_aborted || code == std::errc::not_connected;
@@ -127,7 +121,7 @@ task<bool> client_exchange::server_wants_body() {
   if (result) co_return response_.is_interim();
   // Send the body after the time limit, because a server that ignores the expectation waits for the
   // body.
-  if (code_of(result.error()) != errc::timed_out) std::rethrow_exception(result.error());
+  if (error_code_of(result.error()) != errc::timed_out) std::rethrow_exception(result.error());
   co_return true;
 }
 
@@ -199,8 +193,8 @@ task<> client_exchange::write(std::span<const std::byte> bytes) {
 // reset the stream. Without a failed write such an error comes from the source of the body.
 bool client_exchange::has_lost_server(const std::exception_ptr& send_error) const noexcept {
   if (stream_ == nullptr || !stream_->has_send_failed()) return false;
-  return is_broken_connection(send_error) || code_of(send_error) == errc::stream_reset ||
-         code_of(send_error) == errc::request_refused;
+  return is_broken_connection(send_error) || error_code_of(send_error) == errc::stream_reset ||
+         error_code_of(send_error) == errc::request_refused;
 }
 
 // --- Receiving ---

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/exchange.hpp>
 
+#include <gyre/base/detail/error_code_of.hpp>
 #include <gyre/http/access_log.hpp>
 #include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
@@ -43,13 +44,7 @@ constexpr std::string_view upgrade_field = "Upgrade";
 
 // Whether the error comes from reading the request's body, so that the client has caused it.
 bool is_of_body(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code().category() == http_category();
-  } catch (...) {
-    return false;
-  }
+  return gyre::detail::error_code_of(error).category() == http_category();
 }
 
 // Whether the client has offered all protocols that the response switches to (RFC 9110, 7.8).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/serve_websocket.hpp>
 
+#include <gyre/base/detail/error_code_of.hpp>
 #include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/websocket_error.hpp>
 #include <gyre/task/as_result.hpp>
@@ -16,13 +17,7 @@
 namespace gyre::http::detail {
 
 bool is_of_peer(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code().category() == websocket_category();
-  } catch (...) {
-    return false;
-  }
+  return gyre::detail::error_code_of(error).category() == websocket_category();
 }
 
 task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> serve) {

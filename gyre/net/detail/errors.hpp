@@ -4,6 +4,8 @@
 // take_until, next_word: words in its texts.
 #pragma once
 
+#include <gyre/base/detail/error_code_of.hpp>
+
 #include <algorithm>
 #include <exception>
 #include <expected>
@@ -36,16 +38,8 @@ inline std::error_code no_memory() noexcept {
 
 /// Returns the code of an exception; std::errc::protocol_error for an exception without a code, as
 /// for a layer that fails without an error.
-[[gnu::cold]] inline std::error_code code_of(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  } catch (...) {
-    return std::make_error_code(std::errc::protocol_error);
-  }
+inline std::error_code code_of(const std::exception_ptr& error) noexcept {
+  return gyre::detail::error_code_of(error, std::make_error_code(std::errc::protocol_error));
 }
 
 /// Throws std::invalid_argument with the text `message` unless `is_sensible` is true.

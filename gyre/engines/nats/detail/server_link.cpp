@@ -2,6 +2,7 @@
 #include <gyre/engines/nats/detail/server_link.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/error_code_of.hpp>
 #include <gyre/base/exponential_backoff.hpp>
 #include <gyre/engines/detail/connection_settings.hpp>
 #include <gyre/engines/nats/detail/subject.hpp>
@@ -76,16 +77,6 @@ bool is_refusal(std::error_code code) noexcept {
   return code == errc::authorization_violation || code == errc::tls_required ||
          code == errc::tls_not_available || code == errc::bad_credentials ||
          code == errc::nonce_missing;
-}
-
-std::error_code code_of_error(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code();
-  } catch (...) {
-    return std::make_error_code(std::errc::not_enough_memory);
-  }
 }
 
 }  // namespace
@@ -503,7 +494,8 @@ void server_link::take_error(std::string_view text) {
 void server_link::fail_login(std::exception_ptr error, bool is_refused) {
   login_error_ = std::move(error);
   login_refused_ = is_refused;
-  fail(code_of_error(login_error_));
+  fail(gyre::detail::error_code_of(login_error_,
+                                   std::make_error_code(std::errc::not_enough_memory)));
 }
 
 void server_link::fail(std::error_code error) {

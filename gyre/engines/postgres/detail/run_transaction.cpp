@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/postgres/detail/run_transaction.hpp>
 
+#include <gyre/base/detail/error_code_of.hpp>
 #include <gyre/engines/postgres/error.hpp>
 
 #include <stdexcept>
@@ -8,16 +9,6 @@
 
 namespace gyre::postgres::detail {
 namespace {
-
-std::error_code code_of(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::system_error& failure) {
-    return failure.code();
-  } catch (...) {
-    return {};
-  }
-}
 
 struct generator {
   using result_type = std::uint64_t;
@@ -40,7 +31,7 @@ transaction_attempts::transaction_attempts(client_core& client, const transactio
 std::optional<duration> transaction_attempts::delay_after(const std::exception_ptr& error,
                                                           const transaction_state& state) {
   if (++attempts_ >= options_.max_attempts) return std::nullopt;
-  const std::error_code code = code_of(error);
+  const std::error_code code = gyre::detail::error_code_of(error);
   const bool was_rolled_back =
       code == errc::serialization_failure || code == errc::deadlock_detected;
   const bool was_lost = code == errc::connection_lost && !state.has_sent_commit();
