@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # The functions with which a room declares its library, its optional headers and its tests.
 
-# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [EXCLUDE file…] [LIBS target…])
+# gyre_add_room(NAME [DEPENDS room…] [HEADERS file…] [SOURCES file…] [EXCLUDE file…] [APART file…]
+#   [LIBS target…])
 #
 # Makes the library gyre_NAME with the alias gyre::NAME: static unless BUILD_SHARED_LIBS is set, an
 # interface library without sources. Files are relative to the room's folder; without HEADERS and
 # SOURCES, the room has all files of the folder except tests and those in EXCLUDE. HEADERS are
-# installed and must each compile alone. DEPENDS names rooms above this one; LIBS are further public
-# dependencies. Rooms below gyre/engines are not part of gyre::gyre and of gyre.pc.
+# installed and must each compile alone. The sources APART are never compiled together with others.
+# DEPENDS names rooms above this one; LIBS are further public dependencies. Rooms below gyre/engines
+# are not part of gyre::gyre and of gyre.pc.
 function(gyre_add_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;EXCLUDE;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;EXCLUDE;APART;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gyre_add_room(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -29,7 +31,8 @@ function(gyre_add_room name)
   set(target gyre_${name})
   if(arg_SOURCES)
     set(scope PUBLIC)
-    add_library(${target} ${arg_SOURCES})
+    add_library(${target} "")
+    gyre_add_sources(${target} "${arg_SOURCES}" "${arg_APART}")
     gyre_set_linkage(${target})
   else()
     set(scope INTERFACE)
@@ -45,11 +48,6 @@ function(gyre_add_room name)
   target_sources(${target} ${scope}
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  if(arg_SOURCES AND (GYRE_UNITY OR CMAKE_UNITY_BUILD))
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
-    gyre_allow_unity(${target})
-    target_compile_options(${target} PRIVATE -Wno-shadow)  # one source's names may shadow another's
-  endif()
   if(PROJECT_IS_TOP_LEVEL)
     gyre_check_headers_alone(${target} "${arg_HEADERS}")
   endif()
@@ -63,6 +61,40 @@ function(gyre_add_room name)
   list(TRANSFORM packages REPLACE "^PkgConfig::" "")
   set_target_properties(${target} PROPERTIES
     GYRE_DEPENDS "${depends}" GYRE_PACKAGES "${packages}")
+endfunction()
+
+# gyre_add_sources(TARGET SOURCES APART)
+#
+# Adds the sources of a room to its library. With GYRE_UNITY, eight of them at a time are compiled
+# together, except APART: in files of GYRE_UNITY_FOLDER, so that ccache finds the objects of another
+# build tree with the same folder. CMake would write such files into each build tree.
+set(gyre_unity_count 8)
+function(gyre_add_sources target sources apart)
+  set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(GYRE_UNITY)
+    target_sources(${target} PRIVATE ${apart})
+    list(REMOVE_ITEM sources ${apart})
+    cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      OUTPUT_VARIABLE folder)
+    set(number 0)
+    while(sources)
+      list(SUBLIST sources 0 ${gyre_unity_count} together)
+      list(REMOVE_ITEM sources ${together})
+      list(TRANSFORM together REPLACE "(.+)" "#include <${folder}/\\1>\n")
+      list(JOIN together "" includes)
+      set(file "${GYRE_UNITY_FOLDER}/${target}_${number}.cpp")
+      file(CONFIGURE OUTPUT "${file}" CONTENT "${includes}" @ONLY)
+      target_sources(${target} PRIVATE "${file}")
+      math(EXPR number "${number} + 1")
+    endwhile()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  else()
+    target_sources(${target} PRIVATE ${sources})
+  endif()
+  if(GYRE_UNITY OR CMAKE_UNITY_BUILD)
+    gyre_allow_unity(${target})
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # one source's names may shadow another's
+  endif()
 endfunction()
 
 # gyre_allow_unity(TARGET): for sources that are compiled together. GCC treats the included sources

@@ -14,8 +14,9 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# The flags of the main build, so that ccache finds gyre's compiled sources.
+# The flags and files of the main build, so that ccache finds gyre's compiled sources.
 run("${CMAKE_COMMAND}" -S "${GYRE_SOURCE_DIR}" -B "${build}" ${common} -DGYRE_WITH_IO=OFF
+  "-DGYRE_UNITY_FOLDER=${UNITY_FOLDER}"
   "-DCMAKE_CXX_FLAGS_RELEASE=${FLAGS}" "-DGYRE_WARNINGS_AS_ERRORS=${WARNINGS_AS_ERRORS}")
 run("${CMAKE_COMMAND}" --build "${build}" --target gyre_task)
 foreach(room IN ITEMS sync metrics exec pool)
