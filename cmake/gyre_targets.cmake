@@ -247,7 +247,7 @@ endfunction()
 # Most of the cost of tests is compiling, and most of that is the included headers. So the files of
 # one call are compiled several at a time, unless each is to be a program of its own.
 option(GYRE_UNITY_TESTS "Compile several test files together" ON)
-set(gyre_unity_bytes 120000)  # of source in one translation unit
+set(gyre_unity_bytes 200000)  # of source in one translation unit
 
 # A Release optimises the library, and these tests: they depend on the effect of -O3 on coroutines,
 # or have several threads run code of headers, which a compiler reorders only then. It does not
