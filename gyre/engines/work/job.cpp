@@ -21,7 +21,7 @@ job::~job() = default;
 
 void job::report_progress(double share, std::string_view note) {
   constexpr std::size_t max_note = 1000;
-  // std::clamp() would let NaN through.
+  // std::clamp() would return NaN for NaN.
   const double valid_share = share > 0.0 ? std::min(share, 1.0) : 0.0;
   noted_progress progress{static_cast<float>(valid_share), std::string(note.substr(0, max_note))};
   const std::scoped_lock lock(mutex_);

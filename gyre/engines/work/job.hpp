@@ -86,10 +86,11 @@ class job {
 
   const detail::taken_job taken_;
   const detail::worker_id worker_;
-  const std::uint64_t begun_;  // for the flight recorder
+  const std::uint64_t begun_;  // the start time, in ticks of the flight recorder
   detail::stop_reason reason_ = detail::stop_reason::none;
   inplace_stop_source stop_;
-  inplace_stop_source* shared_stop_ = nullptr;  // of a transaction of several jobs
+  // The source of a transaction of several jobs; null for a job that runs alone.
+  inplace_stop_source* shared_stop_ = nullptr;
   std::mutex mutex_;
   std::optional<noted_progress> progress_;
 };

@@ -25,21 +25,21 @@
 namespace gyre::nats::detail {
 namespace {
 
-// The subscription of requests; below the numbers that a slot_table makes.
+// The number of the subscription for replies. slot_table makes larger numbers only.
 constexpr std::uint64_t inbox_sid = 1;
 constexpr std::string_view header_version = "NATS/1.0\r\n";
 constexpr std::string_view crlf = "\r\n";
 constexpr int no_responders_status = 503;
-// Bytes of a message's line besides its subjects.
+// The bytes of a message's line without its subjects, at most.
 constexpr std::size_t line_size = 64;
-// A key in the reply subject of a request: 64 bits have 13 digits.
+// The base of a key in the reply subject of a request: 64 bits have 13 digits in it.
 constexpr int key_base = 36;
 constexpr std::size_t key_size = 16;
 
 std::string random_token() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  constexpr std::size_t length = 22;  // these characters have 131 bits
+  constexpr std::size_t length = 22;  // 131 bits of randomness
   std::array<std::byte, 2 * length> random{};
   gyre::detail::require_random(random, server_link::client_name);
   std::string token;
@@ -51,7 +51,7 @@ std::string random_token() {
   return token;
 }
 
-// Writes parts of a line into memory that has room for them.
+// Writes the parts of a line into memory that was reserved for the whole line.
 class line_writer {
  public:
   explicit line_writer(io::buffer& output, std::size_t size)
@@ -78,7 +78,7 @@ class line_writer {
   char* limit_;
 };
 
-// The subject between quotes in the text of a violation of permissions.
+// Returns the subject that a permissions violation names in quotes.
 std::string_view quoted(std::string_view text) noexcept {
   const std::size_t first = text.find('"');
   if (first == std::string_view::npos) return {};
@@ -180,7 +180,7 @@ void client_core::check_message(const outgoing_message& publication) const {
   check_subject(publication.subject);
   if (!publication.reply.empty() && publication.reply_end.empty()) check_subject(publication.reply);
   if (is_closed()) throw std::system_error(make_error_code(io::errc::not_open), describe());
-  if (logins() == 0) return;  // the server is not known yet
+  if (logins() == 0) return;  // no server is connected yet
   const std::size_t size = publication.headers_size() + publication.payload.size();
   if (size > server().max_payload) {
     throw std::system_error(make_error_code(errc::payload_too_large),
@@ -242,7 +242,7 @@ task<> client_core::publish(shared core, std::string_view subject, payload_view 
   if (!self.may_append_now(publication.size())) {
     task<semaphore_permit> room = self.wait_for_room(publication.size());
     turn = co_await std::move(room);
-    self.check_message(publication);  // the server's limits are known only now
+    self.check_message(publication);  // the first login has made the server's limits known
   }
   self.append_message(publication);
 }
@@ -344,7 +344,8 @@ void client_core::take_reply(const operation& delivery) {
 }
 
 std::string client_core::new_inbox() {
-  // "PREFIX.RANDOM.NUMBER.i" is none of the subjects of requests, which have a token less.
+  // The subject "PREFIX.RANDOM.NUMBER.i" cannot be that of a request's reply, which has a token
+  // less.
   return inbox_ + std::to_string(++next_inbox_) + ".i";
 }
 
@@ -396,11 +397,12 @@ void client_core::remove(subscription_state& target, bool must_unsubscribe) noex
   try {
     append_unsubscribe(target.sid, 0);
   } catch (const std::bad_alloc&) {
-    return;  // the server keeps sending messages, which nobody gets
+    return;  // no memory: the server keeps sending messages, which on_message() drops
   }
 }
 
-// Ends a subscription whose messages may still be read. drain() waits until next() gives its end.
+// Ends a subscription whose queued messages may still be read. drain() waits until next() has
+// returned the end.
 void client_core::end_subscription(subscription_state& target, bool must_unsubscribe,
                                    const std::exception_ptr& error) noexcept {
   remove(target, must_unsubscribe);
@@ -434,7 +436,7 @@ task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription
       scope.target = target.get();
     }
     auto ping_attempt = as_expected(self.ping());
-    static_cast<void>(co_await std::move(ping_attempt));  // after a loss nothing comes, either
+    static_cast<void>(co_await std::move(ping_attempt));  // a lost connection ends the drain, too
   }
   if (!target->has_ended()) self.end_subscription(*target, false);
 }
@@ -444,7 +446,7 @@ void client_core::on_message(const operation& delivery) {
   received_bytes_ += delivery.headers.size() + delivery.payload.size();
   if (delivery.sid == inbox_sid) return take_reply(delivery);
   subscription_state* const target = subscriptions_.find(delivery.sid);
-  if (target == nullptr) return;  // it was unsubscribed meanwhile
+  if (target == nullptr) return;  // the subscription ended before this message came
   const auto result = target->push(delivery);
   if (result != subscription_state::push_result::queued) ++dropped_messages_;
   if (result == subscription_state::push_result::overflow) {
@@ -479,8 +481,9 @@ void client_core::on_server_error(std::string_view text) {
   report(notice::server_error, text);
 }
 
+// Ends the requests or the subscription that a permissions violation concerns. The text is
 // "Permissions Violation for Publish to "SUBJECT"", or "… for Subscription to "SUBJECT" using queue
-// "GROUP"": ends what it concerns.
+// "GROUP"".
 void client_core::deny(std::string_view text, const std::exception_ptr& error) {
   const std::string_view subject = quoted(text);
   if (text.find("ubscription to") == std::string_view::npos) {
@@ -524,7 +527,7 @@ void client_core::close() noexcept {
   const std::exception_ptr error = error_with(make_error_code(io::errc::closed), "closed");
   requests_.for_each([&](pending_request& request) { request.fail(error); });
   end_all(nullptr);
-  // A running drain() waits for these; it then finds that the client is closed.
+  // A running drain() waits until these subscriptions were read; it then finds the client closed.
   while (subscription_state* const subscription = unconsumed_.pop_front())
     subscription->note_consumed();
 }
@@ -538,7 +541,7 @@ task<> client_core::drain(shared core) {
     co_return;
   }
   const auto end = std::make_shared<drain_end>();
-  // For later calls, if this one is stopped or destroyed.
+  // The error that later calls of drain() throw if this call is stopped or destroyed.
   end->error = self.error_with(make_error_code(io::errc::closed), "drain() was stopped");
   struct closing_scope {
     client_core& core;

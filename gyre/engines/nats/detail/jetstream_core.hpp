@@ -82,8 +82,8 @@ class jetstream_core {
   struct schedule {
     schedule(const jetstream_core& core, std::optional<duration> timeout) noexcept;
 
-    steady_time deadline;            // the end of all attempts
-    steady_time no_stream_deadline;  // the end of attempts to which nobody replies
+    steady_time deadline;            // no attempt continues after this time
+    steady_time no_stream_deadline;  // no attempt follows "no responders" after this time
     std::size_t repetitions = 0;
   };
 

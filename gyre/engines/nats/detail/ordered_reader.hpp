@@ -53,10 +53,10 @@ class ordered_reader {
   const std::string stream_;
   consumer_config config_;
   std::string consumer_;
-  std::unique_ptr<pull_reader> reader_;        // null: there is no consumer
-  std::uint64_t consumer_sequence_ = 0;        // the number of this consumer's last message
-  std::optional<std::uint64_t> last_message_;  // its sequence in the stream
-  std::uint64_t initial_left_ = 0;             // messages that next_initial() has not returned
+  std::unique_ptr<pull_reader> reader_;        // null while there is no consumer
+  std::uint64_t consumer_sequence_ = 0;        // the consumer's number of the last message
+  std::optional<std::uint64_t> last_message_;  // the stream's number of that message
+  std::uint64_t initial_left_ = 0;  // initial messages that next_initial() has yet to return
   bool has_initial_ = true;
 };
 

@@ -35,7 +35,8 @@ found_operation parser::parse(std::string_view bytes) noexcept {
   return read_line(bytes);
 }
 
-// Returns whether the bytes up to scanned_bytes_ are a line.
+// Searches the end of the line. Returns true if scanned_bytes_ now counts the bytes of a whole
+// line.
 std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
   const std::size_t end = bytes.find('\n', scanned_bytes_);
   const bool is_found = end != std::string_view::npos;
@@ -79,7 +80,7 @@ found_operation parser::read_line(std::string_view bytes) noexcept {
   return result;
 }
 
-// MSG subject sid [reply] size, HMSG subject sid [reply] size-of-headers size
+// Reads "MSG subject sid [reply] size" or "HMSG subject sid [reply] size-of-headers size".
 bool parser::read_message_line(std::string_view line, bool has_headers) noexcept {
   constexpr std::size_t max_words = 6;
   std::array<std::string_view, max_words> words;

@@ -33,7 +33,7 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
     try {
       addresses.push_back(server_address::parse(text));
     } catch (const std::system_error&) {
-      continue;  // this program cannot use the address
+      continue;  // an address that this client cannot parse is left out
     }
   }
   // The current server comes first, and is never removed.
@@ -56,7 +56,8 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
     new_entry.address.user = origin.address.user;
     new_entry.address.password = origin.address.password;
     new_entry.address.token = origin.address.token;
-    // Somebody who changes an address on its way must not get a login by a certificate of his own.
+    // An attacker who changes an address on its way must not pass with a certificate of his own, so
+    // a discovered address is checked against the name of the original server.
     if (!is_encrypted || !new_entry.address.server.is_name()) {
       const bool has_name = !origin.certificate_name.empty() || origin.address.server.is_name();
       if (has_name) {

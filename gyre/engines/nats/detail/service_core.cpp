@@ -45,7 +45,7 @@ bool is_name_character(char character) noexcept {
          character == '-' || character == '_';
 }
 
-// Parts of letters, digits and hyphens with '.' between them.
+// Matches parts of letters, digits and hyphens with '.' between them.
 bool is_dotted(std::string_view text) noexcept {
   for (;;) {
     const std::size_t end = text.find('.');
@@ -59,7 +59,7 @@ bool is_dotted(std::string_view text) noexcept {
   }
 }
 
-// "MAJOR.MINOR.PATCH", and perhaps "-PRERELEASE" and "+BUILD".
+// Matches "MAJOR.MINOR.PATCH", optionally followed by "-PRERELEASE" and "+BUILD".
 bool is_semantic_version(std::string_view text) noexcept {
   if (const std::size_t plus = text.find('+'); plus != std::string_view::npos) {
     if (!is_dotted(text.substr(plus + 1))) return false;
@@ -84,7 +84,7 @@ std::string random_service_id() {
   return id;
 }
 
-// Returns a text of a line, as the value of a header has to be.
+// Returns the text as one line, because the value of a header must be one.
 std::string header_text(std::string_view text) {
   std::string result(text.substr(0, max_error_text));
   std::ranges::replace_if(
@@ -141,7 +141,8 @@ void service_core::start(task<> work) {
 }
 
 void service_core::fail(std::exception_ptr error) noexcept {
-  if (stop_.stop_requested()) return;  // a stop ends coroutines with an error
+  // Stop() ends the coroutines by an error, which is no failure.
+  if (stop_.stop_requested()) return;
   failure_ = std::move(error);
   stop();
 }
@@ -173,7 +174,8 @@ void service_core::add_endpoint(std::string name, handler serve, endpoint_option
                                    .subject = new_endpoint.options.subject,
                                    .queue_group = new_endpoint.options.queue_group,
                                    .metadata = new_endpoint.options.metadata};
-    // The queue is emptied in each turn: requests wait in coroutines, or are refused.
+    // The default limits of the queue suffice, as each turn empties it: requests wait in
+    // coroutines, or are refused.
     new_endpoint.arrivals = client_core::subscribe(
         client_, new_endpoint.options.subject, {.queue_group = new_endpoint.options.queue_group});
     info_.endpoints.push_back(new_endpoint.stats.endpoint);
@@ -204,7 +206,8 @@ task<> service_core::serve_discovery(worker self, discovery& source) {
     task<> publish_task =
         client_core::publish(self->client_, request->reply(), text, publish_options());
     auto result = as_expected(std::move(publish_task));
-    static_cast<void>(co_await std::move(result));  // a client without a reply asks again
+    // A failure needs no report: the client asks again.
+    static_cast<void>(co_await std::move(result));
   }
 }
 
@@ -241,11 +244,11 @@ void service_core::admit(endpoint& target, message&& content) {
   const reply refusal = refuse(target, overload_code, "too many requests wait");
   if (content.reply().empty()) return;
   try {
-    // Without room in the output the client learns of the refusal by its own time limit.
+    // A full output drops the refusal: the client then learns of it by its own time limit.
     static_cast<void>(client_core::try_publish(client_, content.reply(), refusal.text,
                                                {.headers = refusal.headers}));
   } catch (const std::system_error& error) {
-    // Another client may ask for a reply to an invalid subject.
+    // The reply subject is invalid if the client has sent an invalid one.
     target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
   }
 }
@@ -295,7 +298,7 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
   } catch (const operation_cancelled&) {
     response = self->refuse(target, overload_code, "the service ends");
   } catch (const std::system_error& error) {
-    // A time limit within the handler may have expired instead.
+    // The same code may come from a time limit within the handler, so the deadline decides.
     if (error.code() == time_limit_errc::expired && self->client_->loop().now() >= deadline) {
       response = self->refuse(target, timed_out, "the request has taken too long");
     } else {

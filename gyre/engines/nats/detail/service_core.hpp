@@ -73,8 +73,8 @@ class service_core : public std::enable_shared_from_this<service_core> {
     semaphore slots;
     subscription arrivals;
     endpoint_stats stats;
-    std::size_t open = 0;        // requests that run or wait
-    std::size_t open_bytes = 0;  // bytes of their payloads and headers
+    std::size_t open = 0;        // the number of requests that run or wait
+    std::size_t open_bytes = 0;  // the bytes of their payloads and headers
   };
   enum class verb : unsigned char { ping, info, stats };
   struct discovery {

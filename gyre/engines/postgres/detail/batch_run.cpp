@@ -57,7 +57,8 @@ struct distinct_statements {
 
 void throw_at(std::size_t index, const std::system_error& error) {
   std::string_view text = error.what();
-  const std::string reason = ": " + error.code().message();  // it is appended again
+  // The constructor below appends the reason again.
+  const std::string reason = ": " + error.code().message();
   if (text.ends_with(reason)) text.remove_suffix(reason.size());
   throw std::system_error(error.code(), name_of(index).append(", ").append(text));
 }
@@ -184,7 +185,8 @@ task<bool> batch_run::finish(bool may_repeat) {
     task<> begin_task = begin_request();
     co_await std::move(begin_task);
   }
-  // After an error of a row the statements before it must not take effect either.
+  // If a row could not be read, the batch is not completed, so that no statement of it takes
+  // effect.
   if (reply_.has_error()) {
     core.fail_batch(reply_);
   } else {
@@ -208,7 +210,7 @@ void batch_run::forget(bool is_refused) noexcept {
     try {
       core.forget_prepared(*prepared_statements_[place]);
     } catch (...) {
-      return;  // there is no memory: the statement remains prepared
+      return;  // without memory, the statement remains prepared
     }
   }
 }
@@ -226,7 +228,7 @@ void batch_run::throw_failure() {
   const server_message& failure = *reply_.server_failure();
   const errc code = errc_of(failure.sqlstate);
   const bool has_limit = transaction_.state->has_limit(*statements_.front());
-  // An error of what is sent before the first statement, such as BEGIN, has no statement.
+  // An error before the first statement, as of BEGIN, belongs to no statement.
   throw batch_error(index,
                     has_limit && code == errc::query_canceled ? errc::statement_timeout : code,
                     failure, index < added_items_ ? results_.text_at(index) : std::string_view());

@@ -117,7 +117,7 @@ class batch_run {
   io::buffer bytes_;
   std::size_t added_items_ = 0;
   bool has_begun_ = false;
-  bool is_open_ = true;  // whether others are refused
+  bool is_open_ = true;  // whether other calls are refused
   batch_reply reply_;
 };
 

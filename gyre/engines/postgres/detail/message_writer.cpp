@@ -8,12 +8,13 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// The first number of requests without a kind (the protocol's documentation, "Message Formats").
+// The number that begins a message without a kind: the version, or the code of a request (see
+// "Message Formats" in the protocol's documentation).
 constexpr std::uint32_t protocol_version = 3U << 16;
 constexpr std::uint32_t cancel_code = 1234U << 16 | 5678U;
 constexpr std::uint32_t ssl_code = 1234U << 16 | 5679U;
 
-constexpr std::size_t max_message = 0x3fffffff;  // PostgreSQL's MaxAllocSize
+constexpr std::size_t max_message = 0x3fffffff;  // the server's limit, MaxAllocSize
 
 }  // namespace
 
@@ -77,7 +78,7 @@ void message_writer::startup(std::string_view user, std::string_view database,
   };
   add("user", user);
   if (!database.empty()) add("database", database);
-  // Texts are in UTF-8, and the codecs know one form of each value.
+  // The codecs read and write UTF-8 only.
   add("client_encoding", "UTF8");
   for (const auto& [name, value] : parameters) add(name, value);
   output_.append(std::uint8_t{0});
@@ -117,7 +118,7 @@ void message_writer::parse(std::string_view statement, std::string_view statemen
   begin('P');
   append_text(statement);
   append_text(statement_text);
-  output_.append(std::uint16_t{0});  // the server infers the types of all parameters
+  output_.append(std::uint16_t{0});  // no types are stated: the server infers them
   end();
 }
 

@@ -81,7 +81,7 @@ class message_writer {
   void empty_message(char kind);
 
   io::buffer& output_;
-  std::size_t length_at_ = 0;  // where the length of the message is, counted from the front
+  std::size_t length_at_ = 0;  // the position of the message's length in the output
 };
 
 }  // namespace gyre::postgres::detail

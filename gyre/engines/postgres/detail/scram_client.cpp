@@ -75,7 +75,7 @@ std::string scram_client::gs2_header() const {
   return "p=tls-server-end-point,,";
 }
 
-// The server knows the user's name by the startup message, and takes an empty one here.
+// The name is empty here, as the server uses the one in the startup message.
 std::string scram_client::first_message() const { return gs2_header() + "n=,r=" + nonce_; }
 
 std::string scram_client::final_message(std::string_view server_first) {
