@@ -47,7 +47,7 @@ class concurrency_limit::slot {
 
  private:
   std::shared_ptr<state> shared_state_;
-  semaphore_permit permit_;  // after shared_state_: released before the semaphore is destroyed
+  semaphore_permit permit_;  // last: the permit must end before the semaphore in shared_state_
 };
 
 // A waiting_place is the place of a request in the queue, unless the queue was full.

@@ -12,7 +12,7 @@ std::string random_boundary() {
   constexpr std::string_view digits = "0123456789abcdef";
   std::array<std::byte, 16> random{};
   gyre::detail::require_random(random, "gyre::http: a boundary");
-  std::string boundary = "----gyre";  // begins with dashes, as the boundaries of browsers do
+  std::string boundary = "----gyre";  // boundaries of browsers begin with dashes, too
   for (const std::byte byte : random) {
     boundary += digits[std::to_integer<std::size_t>(byte >> 4U)];
     boundary += digits[std::to_integer<std::size_t>(byte & std::byte{15})];

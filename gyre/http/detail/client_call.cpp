@@ -162,7 +162,7 @@ task<client_response> client_call::run_hedged(std::shared_ptr<client_core> clien
   const auto total = request.total_timeout_.value_or(client->options().timeouts.total);
   const request_clock clock(client->loop(), total, {});
   const steady_time end = clock.expiry_of(total);
-  std::exception_ptr last_error;  // of an attempt that was sent
+  std::exception_ptr last_error;  // the error of an attempt that was sent
   const auto run_one = [](std::shared_ptr<client_core> core, client_request attempt_request,
                           body attempt_form, std::size_t number,
                           std::exception_ptr& error) -> task<outcome> {

@@ -56,7 +56,7 @@ class client_call {
   void redirect_to(url target);
 
   client_core& client_;
-  client_request request_;  // moved from while an exchange owns the request
+  client_request request_;  // empty while an exchange owns the request
   request_clock clock_;
   executor& caller_;
   exchange_pointer exchange_;  // the latest attempt

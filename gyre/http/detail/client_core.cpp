@@ -68,7 +68,8 @@ void check_options(const client_options& options) {
   check_http2(options.http2);
   check_limit(options.connecting.attempt_delay, "http::client: connecting.attempt_delay");
   check_limit(options.connecting.resolution_delay, "http::client: connecting.resolution_delay");
-  if (options.breaker) static_cast<void>(circuit_breaker(*options.breaker));  // checks the options
+  // The constructor checks the options.
+  if (options.breaker) static_cast<void>(circuit_breaker(*options.breaker));
   if (options.hedging) {
     gyre::detail::require_positive(options.hedging->delay, "http::client: hedging.delay");
     if (options.hedging->attempts < 2) {
@@ -311,7 +312,7 @@ void client_core::close() noexcept {
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
-  sum.requests -= sum.hedges;  // each attempt was counted
+  sum.requests -= sum.hedges;  // each attempt was counted as a request
   sum.origins = origins_.size();
   for (const auto& [key, origin] : origins_) {
     sum.open += origin->open();

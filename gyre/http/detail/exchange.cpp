@@ -69,7 +69,7 @@ bool offers_protocols(const request& request, const http::fields& response_field
   return true;
 }
 
-// The connection of a request that has ended, for those who ask the request about it.
+// Stands for the connection of an ended request, for a program that asks the request about it.
 class ended_stream final : public exchange_stream {
  public:
   using exchange_stream::exchange_stream;
@@ -152,11 +152,11 @@ errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_
   route_ = chosen.route;
   middlewares_ = chosen.middlewares;
   if (!shard_->core().serves_host(state_->request.host_, stream_->tcp())) {
-    // No middleware, because one could respond in place of the misdirected route.
+    // Middleware is left out, because it could respond in place of the misdirected route.
     route_ = &shard_->core().misdirected();
     middlewares_ = {};
   }
-  // A peer that has requested the close sends no more, so that its FIN need not be awaited.
+  // A peer that has asked for the close sends no more, so its FIN need not be awaited.
   keep_alive_ = state_->head.framing.keep_alive ? keep_alive::kept : keep_alive::close;
   return body_.begin(state_->head.framing, route_->options.streamed_body, max_body_size(),
                      state_->head.expect_continue);
@@ -292,11 +292,11 @@ std::optional<response> exchange::response_to(const std::exception_ptr& error) n
   } catch (const http_error& failure) {
     try {
       return response::text(std::string(failure.what()) + "\n", failure.status());
-    } catch (...) {  // no memory for the text
+    } catch (...) {  // without memory, the report has no text
       return response(failure.status());
     }
   } catch (const std::system_error& failure) {
-    // The handler did not catch the error of reading the body.
+    // The error of reading the body has passed through the handler.
     if (failure.code().category() == http_category()) {
       close_connection();
       return response(
@@ -334,7 +334,7 @@ void exchange::release_request() {
   head_bytes_ = io::buffer({.prepend = 0});
 }
 
-// Makes a released request again, for those who are told how it has ended. Returns false without
+// Makes a released request again, for functions that are told of its end. Returns false without
 // memory.
 bool exchange::restore_request() noexcept {
   if (state_ != nullptr) return true;
@@ -441,7 +441,7 @@ void exchange::reset() noexcept {
     write_ = nullptr;
     run_ = nullptr;
   }
-  if (state_ == nullptr) return;  // not used again
+  if (state_ == nullptr) return;  // the object is not used again
   released_head_.reset();
   clear_and_trim(head_bytes_);
   state_->origin.reset();
@@ -465,7 +465,8 @@ void exchange::detach() noexcept {
   }
   keeps_core_ = stream_->share_core();
   const bool needs_origin = state_ != nullptr || shard_->core().access_handler;
-  if (needs_origin && restore_request()) static_cast<void>(origin());  // the stream finds it
+  // The stream finds the origin.
+  if (needs_origin && restore_request()) static_cast<void>(origin());
   was_secure_ = is_secure();
   stream_ = nullptr;
   body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
@@ -521,7 +522,8 @@ errc exchange::receive_body(std::span<const std::byte> bytes) {
   return error;
 }
 
-// The receiver waits for bytes, so that none that came before wait in the body.
+// Passes the input to the receiver. The body holds no earlier bytes, as the receiver waits for
+// input.
 void exchange::pass_to_receiver(io::input& input) {
   const std::size_t size = input.size();
   receiver_->on_input(input);
@@ -531,7 +533,7 @@ void exchange::pass_to_receiver(io::input& input) {
   if (count != 0) stream_->on_body_taken(count);
 }
 
-// Wakes what waits for bytes of the body, or for its end.
+// Wakes the coroutine that waits for bytes of the body, or for its end.
 void exchange::wake_reader() noexcept {
   body_.arrival().wake();
   if (receiver_ != nullptr && !body_.expects_more()) receiver_->on_input_ended();
@@ -590,7 +592,8 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
-// The field with the id of a request that has one, unless the handler has set that field.
+// Returns the field with the request's id; an empty one if the request has none, or the handler has
+// set the field.
 field exchange::id_field_besides(const response& result) const noexcept {
   const std::string_view name = shard_->core().options.request_ids.field;
   if (result.fields_.contains(name)) return {};
@@ -627,7 +630,8 @@ void exchange::replace_unsendable(response& result) {
   }
   const bool upgrades = is_of(result, body_source::kind::upgrade);
   if (!state_->request.connect_protocol_.empty() && !upgrades && is_success(result.status())) {
-    // The client would take the response for the beginning of its protocol.
+    // Without the upgrade, the client would take the response for the beginning of the new
+    // protocol.
     result =
         response::text("This resource does not speak the protocol.\n", status::not_implemented);
   }
@@ -693,8 +697,8 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   writing_->start();
 }
 
-// Lets a protocol take the connection over. The request is released, but for what is told of it at
-// the end.
+// Lets a protocol take the connection over, and releases the request except for what the records at
+// the end need.
 void exchange::hand_over(body_source& source) {
   server_core& core = shard_->core();
   upgraded_request upgraded{.route = route_,
@@ -748,7 +752,7 @@ void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
   core.end_work();
 }
 
-// Describes the request again for those who are told how it has ended.
+// Describes the request again for the functions that are told of its end.
 void exchange::adopt(exchange_stream& stream, const upgraded_request& upgrade) {
   stream_ = &stream;
   route_ = upgrade.route;
@@ -786,7 +790,7 @@ void exchange::conclude_stream() noexcept {
       was_cut_ = true;
       if (!is_of_body(error)) report(error);
       close_connection();
-      // Reset the connection, so that the client does not take a part of the body for the whole.
+      // A reset tells the client that the body is incomplete.
       if (!is_upgraded_) stream_->abort();
     } else {
       stream_->end_body(writer_, body_writer_->trailers_);
@@ -826,7 +830,8 @@ write_outcome exchange::write_now(std::span<const std::byte> bytes) {
   return outcome;
 }
 
-// Called when `size` bytes were taken. Whether the coroutine has written many without a wait.
+// Counts `size` bytes that the stream has taken. Returns whether the coroutine has written many
+// bytes without a wait.
 bool exchange::must_yield(std::size_t size) noexcept {
   sent_in_a_row_ += size;
   if (sent_in_a_row_ < max_in_a_row) return false;
@@ -834,7 +839,7 @@ bool exchange::must_yield(std::size_t size) noexcept {
   return true;
 }
 
-// Waits as `outcome` of write_now() requires. If that is `taken`, yields.
+// Waits as the outcome of write_now() requires; yields if the outcome is `taken`.
 task<> exchange::finish_write(std::span<const std::byte> bytes, write_outcome outcome) {
   while (outcome != write_outcome::taken) {
     sent_in_a_row_ = 0;

@@ -169,14 +169,14 @@ class exchange final : public gyre::detail::slab_object,
     exchange& owner_;
   };
 
-  // The request, until it is answered, and its handler while that runs.
+  // The request until it is answered, and the handler while it runs.
   struct request_state final : gyre::detail::slab_object {
     explicit request_state(exchange& owner) noexcept : request(owner) {}
 
     http::request request;
     request_head head;
     route_match<std::unique_ptr<server_route>> match;
-    std::optional<request_origin> origin;  // once it was asked for
+    std::optional<request_origin> origin;  // set by the first call that asks for it
     std::array<char, 32> own_id;           // NOLINT(*-member-init): written before it is read
     std::optional<owned_coroutine<response>> handler;
   };
@@ -233,8 +233,8 @@ class exchange final : public gyre::detail::slab_object,
   exchange_stream* stream_ = nullptr;
   std::shared_ptr<server_core> keeps_core_;  // owns the core once the stream has ended
   std::unique_ptr<request_state> state_;     // null after release_request()
-  io::buffer head_bytes_{{.prepend = 0}};    // the text of the head, while there is a state
-  std::unique_ptr<char[]> released_head_;    // of a request that was released
+  io::buffer head_bytes_{{.prepend = 0}};    // the text of the head, which lives as long as state_
+  std::unique_ptr<char[]> released_head_;    // the text of a head whose request was released
   std::uint32_t released_size_ = 0;
   incoming_body body_;
   message_writer writer_;
@@ -242,26 +242,29 @@ class exchange final : public gyre::detail::slab_object,
   std::span<middleware* const> middlewares_;
   std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
-  gyre::detail::tick_count begun_ = 0;  // of a handler that waits, in the flight recorder; or zero
-  bool was_secure_ = false;             // whether the ended connection was encrypted
-  bool was_cut_ = false;                // whether a streamed response has failed
+  // When a waiting handler began, for the flight recorder; or zero.
+  gyre::detail::tick_count begun_ = 0;
+  bool was_secure_ = false;  // whether the ended connection was encrypted
+  bool was_cut_ = false;     // whether a streamed response has failed
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
-  std::uint8_t holds_ = 0;  // running calls in which a coroutine may end; conclude() waits for 0
+  // The number of running calls in which a coroutine may end; conclude() waits for 0.
+  std::uint8_t holds_ = 0;
   bool has_coroutine_ended_ = false;
   bool is_counted_ = false;  // whether the server counts the request as work
   inplace_stop_source stop_source_;
-  std::optional<owned_coroutine<void>> writing_;  // writes a streamed response
+  std::optional<owned_coroutine<void>> writing_;  // the coroutine that writes a streamed response
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  input_receiver* receiver_ = nullptr;  // takes the input after an upgrade, while it waits
+  input_receiver* receiver_ = nullptr;  // the receiver that waits for input after an upgrade
   pending_wait low_water_;              // the wait of a coroutine in write()
-  std::unique_ptr<live_handler> live_;  // while tasks are recorded; last: refers to other members
+  // Made while tasks are recorded; last, as it refers to other members.
+  std::unique_ptr<live_handler> live_;
 };
 
-// Inlined, because HTTP/1.1 calls the functions for each response.
+// These functions are inlined, because HTTP/1.1 calls them for each response.
 
 inline message_writer& exchange::begin_body(const response& result,
                                             std::optional<std::uint64_t> content_length) {

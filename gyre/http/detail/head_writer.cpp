@@ -55,8 +55,8 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
 void head_writer::put_connection(const http::fields& fields, const handler_fields& own_fields,
                                  std::string_view own_option) {
   bool is_first = true;
-  // Separate the options of the handler by "," alone, so that they need no more memory than the
-  // fields of the handler, for which the constructor has reserved it.
+  // The handler's options are separated by "," alone: they then need no more memory than the fields
+  // of the handler, for which the constructor has reserved it.
   const auto put_option = [&](std::string_view option, std::string_view separator = ", ") {
     put(std::exchange(is_first, false) ? "Connection: " : separator);
     put(option);

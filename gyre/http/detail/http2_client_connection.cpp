@@ -55,7 +55,7 @@ http2_client_connection::http2_client_connection(client_lease lease, event_loop&
 http2_client_connection::~http2_client_connection() {
   has_ended_ = true;
   close();
-  while (!streams_.empty()) streams_.front().lose(nullptr);  // only abandoned streams are left
+  while (!streams_.empty()) streams_.front().lose(nullptr);  // abandoned streams are left
 }
 
 // --- Streams ---
@@ -214,8 +214,8 @@ task<> http2_client_connection::write_frames(http2_client_connection& self) {
   self.end_if_over();
 }
 
-// Reading continues after a failed write, while bytes come: the server may have responded before it
-// has closed the connection.
+// Reading continues while bytes come: the server may have responded before it closed the
+// connection.
 void http2_client_connection::on_write_failed(const std::exception_ptr& error) noexcept {
   has_write_failed_ = true;
   wake_senders();
@@ -257,8 +257,7 @@ void http2_client_connection::fail(std::error_code error, const char* reason) no
   end(std::make_exception_ptr(std::system_error(error, reason)));
 }
 
-// Closes all streams. The timer closes the connection, because this may be called from within its
-// coroutines.
+// Closes all streams. A timer closes the connection, because its coroutines may be what calls this.
 void http2_client_connection::end(const std::exception_ptr& error) noexcept {
   if (std::exchange(has_ended_, true)) return;
   while (!streams_.empty()) streams_.front().lose(error);

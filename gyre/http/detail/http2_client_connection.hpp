@@ -170,13 +170,13 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   steady_time silent_since_;
   steady_time idle_since_;
   steady_time write_deadline_ = steady_time::max();
-  steady_time ping_deadline_ = steady_time::max();  // for the acknowledgement of a PING
+  steady_time ping_deadline_ = steady_time::max();  // when the PING must have been acknowledged
   bool has_answered_ = false;
   bool has_taken_ = false;
   bool is_writing_ = false;
   bool has_write_failed_ = false;
   bool has_ended_ = false;
-  std::optional<worker> reader_;  // the workers are last: destroyed before what they use
+  std::optional<worker> reader_;  // last: the workers use the members above
   std::optional<worker> writer_;
 };
 

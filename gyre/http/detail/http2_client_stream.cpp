@@ -126,7 +126,7 @@ task<> http2_client_stream::send_head(message content, const request_clock& cloc
 
 task<> http2_client_stream::send_body(message_writer& framing, std::span<const std::byte> bytes,
                                       const request_clock& clock, std::chrono::nanoseconds limit) {
-  // The bytes are the program's, so that the session must forget them when the coroutine ends.
+  // Makes the session forget the bytes, which belong to the program, when the coroutine ends.
   struct lent_bytes {
     explicit lent_bytes(http2_client_stream& borrower) noexcept : stream(borrower) {}
     lent_bytes(const lent_bytes&) = delete;
@@ -270,7 +270,7 @@ void http2_client_stream::release() noexcept {
     delete this;
   } else {
     is_abandoned_ = true;
-    // After a complete exchange the session closes the stream once END_STREAM is sent.
+    // The session itself closes the stream of a complete exchange after END_STREAM.
     const bool is_complete = has_end_ && !has_more_output_ && rest_.empty();
     if (is_websocket_ && has_end_ && rest_.empty()) {
       has_more_output_ = false;

@@ -13,25 +13,25 @@
 namespace gyre::http::detail {
 namespace {
 
-// The work of a client's frames, in bytes of http2_session::take_work(), after which other
-// connections have their turn: first, for each response that was sent to its end, and at most. So a
-// new connection causes little in a turn, and one that is used gets its requests handled together.
+// The limits of a client's work in a row, in bytes of http2_session::take_work(): the first one,
+// the increase after each completed response, and the maximum. A new connection thus causes little
+// work in a turn, while a used one gets its requests handled together.
 constexpr std::size_t first_work_in_a_row = std::size_t{16} << 10;
 constexpr std::size_t work_per_response = std::size_t{8} << 10;
 constexpr std::size_t max_work_in_a_row = std::size_t{1} << 20;
-// A client is new until it may cause this much. All new ones of a loop share a limit.
+// A client is new until its limit exceeds this. All new clients of a loop share one limit.
 constexpr std::size_t work_of_known_client = std::size_t{64} << 10;
-// After this many sent bytes other connections have their turn.
+// After this many sent bytes, other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
-// While the connections of the server hold much, less of each connection's output is buffered.
+// The output of a connection that is buffered while the server is short of memory.
 constexpr std::size_t max_buffered_under_pressure = std::size_t{16} << 10;
-// While the connections of the server hold much, a connection has this part of its limits.
+// While the server is short of memory, a connection's limits are divided by this.
 constexpr std::size_t parts_under_pressure = 8;
-// The memory of a request besides its head and its bodies.
+// The memory of a request without its head and its bodies.
 constexpr std::size_t memory_of_request = sizeof(http2_stream) + exchange::object_size();
-// A connection that holds less needs no memory to be counted by its tcp_connection.
+// Below this size, the tcp_connection does not count the memory of the connection.
 constexpr std::size_t min_counted_memory = std::size_t{32} << 10;
-// The time after which a client may send more of a body, if the memory of the server allows it.
+// The time after which bodies that wait for the server's memory are looked at again.
 constexpr std::chrono::milliseconds pause_of_bodies{100};
 
 }  // namespace
@@ -62,7 +62,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
   if (limit.count() != 0) note_deadline(gyre::detail::later(idle_since_, limit));
   // The stop may have begun while this loop had no connection: see server_connection.
   if (core_->is_draining()) shard_.stopping.request_stop();
-  schedule_flush();  // the server's SETTINGS need not wait for the client
+  schedule_flush();  // the server's SETTINGS are sent at once: they need not wait for the client
 }
 
 http2_connection::~http2_connection() {
@@ -100,7 +100,7 @@ void http2_connection::on_message(io::input& input) {
   const std::size_t max_work = allowed_work(had_share);
   std::size_t work = 0;
   while (!input.empty() && !is_closing_) {
-    // A client that does not take what it causes must wait, so that little of it is queued.
+    // A client that does not read the output it causes must wait, so that little is queued.
     if (tcp_.pending_output() >= max_pending()) {
       if (!std::exchange(has_paused_, true)) tcp_.pause_reading();
       break;
@@ -115,7 +115,7 @@ void http2_connection::on_message(io::input& input) {
     work += session_.take_work();
     if (!reads_on) break;
   }
-  // The share was spent when it began.
+  // The client's share was charged when it began, so only the excess is charged here.
   if (had_share) work -= std::min(work, turn_budget::share);
   if (was_new) shard_.budget->spend_work_of_new_clients(work);
   if (is_closing_) input.consume_all();
@@ -132,9 +132,9 @@ void http2_connection::on_message(io::input& input) {
 
 bool http2_connection::is_new() const noexcept { return max_work_ < work_of_known_client; }
 
-// Returns the work of frames after which others have their turn.
+// Returns the work after which other connections have their turn.
 std::size_t http2_connection::allowed_work(bool has_share) noexcept {
-  // The first bytes may be those that HTTP/1.1 has taken, which cannot wait.
+  // The first bytes may have been read by HTTP/1.1, so they cannot wait.
   if (!std::exchange(has_begun_, true) || !is_new()) return max_work_;
   return std::min(max_work_, has_share ? turn_budget::share : shard_.budget->work_of_new_clients());
 }
@@ -183,7 +183,7 @@ void http2_connection::handle(const http2_event& event) {
       stream->close();
       return remove(*stream);
     case http2_event::kind::response:
-    case http2_event::kind::interim: return;  // of a client
+    case http2_event::kind::interim: return;  // only a client gets interim responses
     case http2_event::kind::sent:
       if (stream != nullptr) stream->note_head_sent();
       return;
@@ -223,8 +223,8 @@ std::size_t http2_connection::memory() const noexcept {
          input_ + waiting_output_ + detached_->bytes;
 }
 
-// Counts the memory of the connection for the server, which its tcp_connection does only in part.
-// Called when all was sent that can be, so that only what waits counts.
+// Counts the connection's memory for the server; the tcp_connection counts only a part of it.
+// Called after sending, so that only what has to wait is counted.
 void http2_connection::update_memory() {
   const std::size_t bytes = memory();
   const std::size_t pending = tcp_.pending_output();
@@ -234,7 +234,7 @@ void http2_connection::update_memory() {
     core_->http2_memory.fetch_add(counted - std::exchange(counted_memory_, counted),
                                   std::memory_order_relaxed);
   }
-  if (pending != 0) tcp_.notify_at_low_water();  // which counts the memory again
+  if (pending != 0) tcp_.notify_at_low_water();  // the notification counts the memory again
   const bool is_much = bytes > min_counted_memory;
   if (!is_much && !is_counted_by_tcp_) return;
   is_counted_by_tcp_ = is_much;
@@ -245,8 +245,8 @@ std::size_t http2_connection::present_limit(std::size_t limit) const noexcept {
   return core_->is_short_of_http2_memory() ? limit / parts_under_pressure : limit;
 }
 
-// Returns the number of bytes in the connection's output above which no frames are made. It is
-// above `low_water`, at which the connection calls.
+// Returns how many bytes of output may wait before no more frames are made. The number is above
+// `low_water`, at which the connection calls.
 std::size_t http2_connection::max_pending() const noexcept {
   if (core_->is_short_of_http2_memory()) return max_buffered_under_pressure;
   const net::connection_options& options = core_->options.tcp.connections;
@@ -259,13 +259,13 @@ bool http2_connection::has_room_for_head(std::size_t cost) const noexcept {
   return held == 0 || held + cost <= present_limit(core_->options.http2.head_memory);
 }
 
-// Whether a request with a body may come. The client may send its beginning at once.
+// Whether a request with a body may come, whose beginning the client may send at once.
 bool http2_connection::has_room_for_body() const noexcept {
   const std::size_t max = core_->options.http2.body_memory / parts_under_pressure;
   return reserved_bodies_ <= max || !core_->is_short_of_http2_memory();
 }
 
-// Whether the memory of the server allows no more of bodies; then they are granted later.
+// Whether the server has no memory for more of the bodies. They are then granted later.
 bool http2_connection::holds_back_bodies() noexcept {
   if (!core_->has_no_http2_memory()) return false;
   grants_later_ = true;
@@ -282,8 +282,8 @@ bool http2_connection::is_oldest_receiving(const http2_stream& stream) noexcept 
 
 void http2_connection::hold_body(std::size_t count) {
   held_bodies_ += count;
-  // A client that has not acknowledged the server's SETTINGS, or never does, has larger windows
-  // than those that were reserved.
+  // The second condition covers a client that has not acknowledged the server's SETTINGS: its
+  // windows are larger than the reserved ones.
   if (held_bodies_ / 3 <= core_->options.http2.body_memory || held_bodies_ <= reserved_bodies_) {
     return;
   }
@@ -368,8 +368,8 @@ void http2_connection::wake_writers() {
   }
 }
 
-// Sends frames until there are none, until the connection has enough, or until other connections
-// must have their turn.
+// Sends frames until none is left, the connection has no room, or other connections must have their
+// turn.
 void http2_connection::send_frames() {
   const std::size_t most_pending = max_pending();
   const std::size_t most_buffered = std::min(most_pending, server_shard::max_output);
@@ -384,7 +384,7 @@ void http2_connection::send_frames() {
     run_waiting();
     if (!tcp_.can_send()) return;
     if (tcp_.pending_output() >= most_pending) {
-      return note_unblocked_streams();  // update_memory() asks for a call
+      return note_unblocked_streams();  // update_memory() has asked for a call at low water
     }
     if (std::exchange(has_paused_, false) && !waits_for_turn()) tcp_.resume_reading();
     if (sent >= max_sent_in_a_row) break;
@@ -405,8 +405,8 @@ void http2_connection::send_frames() {
   schedule_flush();
 }
 
-// Called when no more frames can be sent although the connection has room: streams that have
-// output then wait for the client's windows.
+// Called when no frame can be sent although the connection has room: the streams with output then
+// wait for the client's windows.
 void http2_connection::note_blocked_streams() noexcept {
   for (http2_stream& each : streams_) {
     if (each.has_output()) {
@@ -417,8 +417,8 @@ void http2_connection::note_blocked_streams() noexcept {
   }
 }
 
-// Called when the connection has no room: streams whose windows are open wait for it instead, which
-// has a time limit of its own.
+// Called when the connection has no room: streams with open windows wait for the room, which has a
+// time limit of its own.
 void http2_connection::note_unblocked_streams() noexcept {
   for (http2_stream& each : streams_) {
     if (each.stall_deadline() != steady_time::max() && !each.is_blocked()) each.note_unblocked();
@@ -453,7 +453,8 @@ void http2_connection::end_if_over() noexcept {
   if (is_closing_) return;
   if (session_.abuse() != http2_abuse::none && session_.is_over()) shard_.counts.floods.add(1);
   const bool is_done = (is_draining_ || has_peer_ended_) && streams_.empty();
-  // Responses that wait for the client's windows will never be sent.
+  // A client that has ended its side opens no window, so responses that wait for one cannot be
+  // sent.
   const bool is_stuck =
       has_peer_ended_ && tcp_.pending_output() == 0 &&
       std::ranges::none_of(streams_, [](const http2_stream& each) { return each.has_exchange(); });
@@ -474,7 +475,7 @@ void http2_connection::close_tcp() noexcept {
   }
 }
 
-// Detaches the exchanges, whose handlers are requested to stop.
+// Detaches the exchanges, and requests their handlers to stop.
 void http2_connection::detach_all() noexcept {
   for (http2_stream& each : streams_) each.close();
 }

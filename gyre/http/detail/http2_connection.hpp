@@ -49,7 +49,7 @@ class http2_connection final : public gyre::detail::slab_object,
   void begin_stop() noexcept override;
   void drain() override;
 
-  // The streams call the members from here to note_deadline().
+  // The streams call the functions from here to note_deadline().
   net::tcp_connection& tcp() const noexcept { return tcp_; }
   server_shard& shard() const noexcept { return shard_; }
   server_core& core() const noexcept { return *core_; }
@@ -151,28 +151,28 @@ class http2_connection final : public gyre::detail::slab_object,
   net::tcp_connection& tcp_;
   server_shard& shard_;
   const std::shared_ptr<server_core> core_;
-  // The handlers that run although their streams are closed, and what they hold.
+  // Counts the handlers that run although their streams are closed, and their memory.
   struct detached_handlers {
     std::size_t count = 0;
     std::size_t bytes = 0;
   };
   const std::shared_ptr<detached_handlers> detached_;
-  const std::shared_ptr<const char> life_;  // owned by the connection alone
+  const std::shared_ptr<const char> life_;  // only the connection owns it
   gyre::detail::posted_flush posted_flush_;
   http2_session session_;
-  std::size_t max_work_;    // in a turn
+  std::size_t max_work_;    // the work that the client may cause in a turn
   bool has_begun_ = false;  // whether bytes have come
   bool has_share_ = false;  // whether the client may cause work of turn_budget::share
   turn_timer next_turn_;
-  intrusive_list<http2_stream> streams_;  // the oldest first
+  intrusive_list<http2_stream> streams_;  // the streams, the oldest first
   std::size_t stream_count_ = 0;
-  std::size_t waiting_output_ = 0;   // bytes of responses that wait
-  std::size_t held_bodies_ = 0;      // bytes of bodies that are read as a whole
+  std::size_t waiting_output_ = 0;   // the bytes of responses that wait
+  std::size_t held_bodies_ = 0;      // the bytes of bodies that are read as a whole
   std::size_t reserved_bodies_ = 0;  // held_bodies_, and the bytes that the client may send
   std::size_t held_heads_ = 0;
-  std::size_t input_ = 0;           // bytes of streamed bodies that wait
-  std::size_t counted_memory_ = 0;  // the part of server_core::http2_memory
-  const std::size_t idle_memory_;   // the part of server_core::idle_http2_memory
+  std::size_t input_ = 0;           // the bytes of streamed bodies that wait
+  std::size_t counted_memory_ = 0;  // this connection's part of server_core::http2_memory
+  const std::size_t idle_memory_;   // this connection's part of server_core::idle_http2_memory
   bool is_counted_by_tcp_ = false;
   steady_time idle_since_;
   steady_time head_begun_ = steady_time::max();

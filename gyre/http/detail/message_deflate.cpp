@@ -13,14 +13,14 @@
 namespace gyre::http::detail {
 namespace {
 
-// The unpacked bytes of one call of zlib, at most.
+// The maximum number of unpacked bytes of one call of zlib.
 constexpr std::size_t inflate_step = std::size_t{16} << 10;
 constexpr std::size_t min_step = 512;
 // With less room, a flush may write its marker twice (zlib.h).
 constexpr std::size_t min_room = 64;
 constexpr int default_memory_level = 8;
 
-// zlib's memory comes from operator new, so that a program's own counts and limits apply to it.
+// zlib allocates by operator new, so that a program's own counts and limits apply.
 void* allocate_for_zlib(void*, uInt count, uInt size) {
   return ::operator new(std::size_t{count} * size, std::nothrow);
 }
@@ -39,7 +39,7 @@ message_deflater::message_deflater(int level, unsigned window_bits)
   // zlib compresses no raw data with a window of 256 bytes. With one of 512 it refers back at most
   // 512 - 262 bytes, as it keeps 262 bytes for its look-ahead: so 9 bits do for 8.
   const int bits = static_cast<int>(std::max(window_bits, 9U));
-  // Hash tables of the size of the window: 15 bits have zlib's default.
+  // The hash tables are as large as the window, which for 15 bits is zlib's default.
   const int memory_level = std::clamp(bits - 7, 1, default_memory_level);
   if (deflateInit2(&state_->stream, level, Z_DEFLATED, -bits, memory_level, Z_DEFAULT_STRATEGY) !=
       Z_OK) {
@@ -125,8 +125,8 @@ message_inflater::status message_inflater::step(io::buffer& output, std::size_t 
     output.commit(room - stream.avail_out);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result == Z_STREAM_END) {
-      // A message may have a block that is marked as the last one (RFC 7692, 7.2.3.4). Blocks may
-      // follow it that refer back to it, so that the window must stay.
+      // A message may contain a block that is marked as the last one (RFC 7692, 7.2.3.4). Later
+      // blocks may refer back to it, so the window stays.
       inflateResetKeep(&stream);
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       return status::failed;
@@ -136,7 +136,7 @@ message_inflater::status message_inflater::step(io::buffer& output, std::size_t 
 }
 
 bool message_inflater::is_at_end() const noexcept {
-  constexpr int after_block = 128;  // zlib.h tells of these bits of data_type at inflate()
+  constexpr int after_block = 128;  // see data_type at inflate() in zlib.h
   return state_->stream.avail_in == 0 && (state_->stream.data_type & after_block) != 0;
 }
 

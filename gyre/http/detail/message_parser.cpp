@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// The initial capacity for fields: most responses have no more.
+// The initial capacity for fields, which suffices for most responses.
 constexpr std::size_t usual_fields = 8;
 
 std::string_view between(const char* begin, const char* end) noexcept {
@@ -103,7 +103,7 @@ struct framing_fields {
 errc read_field(const char*& position, const char* end, field_view& field) noexcept {
   const char* const name = position;
   position = skip_letters(position, end);
-  while (is(in_token, *position)) ++position;  // stops at the CR at the latest
+  while (is(in_token, *position)) ++position;  // the loop stops at the CR at the latest
   if (position == name || *position != ':') return errc::bad_field;
   field.name = between(name, position);
   ++position;

@@ -73,7 +73,7 @@ std::string make_request_head(const client_request& request, const request_route
                               const message_writer& body) {
   const url& target = request.url();
   const http::fields& fields = request.fields();
-  constexpr std::size_t own_bytes = 256;  // estimate for the lines that the client adds
+  constexpr std::size_t own_bytes = 256;  // an estimate for the client's own lines
   std::string head;
   head.reserve(own_bytes + target.path().size() + target.query().size() + fields.text().size());
   const auto add = [&head](std::string_view name, std::string_view value) {

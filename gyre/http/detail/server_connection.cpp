@@ -17,7 +17,7 @@ namespace {
 
 // The part of HTTP/2's preface that a parser of HTTP/1 takes for a head.
 constexpr std::string_view http2_preface_head = "PRI * HTTP/2.0\r\n\r\n";
-// While the server stops, an idle peer has this time to send its FIN.
+// The time for which a stopping server waits for the FIN of an idle peer.
 constexpr std::chrono::milliseconds drain_linger{250};
 
 }  // namespace
@@ -76,7 +76,7 @@ void server_connection::on_message(io::input& input) {
   std::size_t request_count = 0;
   while (!input.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
-      if (tcp_.reading_paused()) break;  // on_message() is called again at the low-water mark
+      if (tcp_.reading_paused()) break;  // on_message() is called again at low water
       if (request_count == core_->options.limits.pipelined) {
         tcp_.pause_reading();
         tcp_.resume_reading();  // the rest is delivered in the loop's next turn
@@ -146,8 +146,8 @@ bool server_connection::read_head(io::input& input) {
   state_ = state::body;
   body_clock_.begin(shard_.turn_begun);
   if (current_->body().is_streamed()) {
-    // Take the bytes that came with the head: if they complete the body, the connection can be kept
-    // after a response that does not read the body.
+    // The bytes after the head are taken first: if they complete the body, the connection can be
+    // kept even after a response that does not read it.
     if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
@@ -168,7 +168,7 @@ bool server_connection::read_body(io::input& input) {
       refuse(error);
       return false;
     }
-    if (current_ == nullptr) return true;  // the handler has ended within receive_body()
+    if (current_ == nullptr) return true;  // the handler has ended meanwhile
     if (!current_->body().expects_more()) {
       clear_deadline();
       if (state_ == state::body) run_handler();
@@ -179,7 +179,7 @@ bool server_connection::read_body(io::input& input) {
     } else if (!current_->body().arrival().has_begun() && !body_clock_.is_paused()) {
       pause_body_clock();
     }
-    // Reading continues if an incomplete line of a chunked body needs its rest.
+    // Reading continues if the rest of an incomplete chunk line is needed.
     if (input.empty() || !current_->body().is_full()) return false;
   }
   clear_deadline();
@@ -199,14 +199,16 @@ void server_connection::switch_to_http2(io::input& input) {
   if constexpr (has_http2) {
     auto& protocol = *tcp_.context<connection_protocol_pointer>();
     auto successor = make_http2_connection(tcp_, shard_, core_);
-    const auto self = std::exchange(protocol, std::move(successor));  // destroyed last
+    // Keeps this object alive until the end of the function.
+    const auto self = std::exchange(protocol, std::move(successor));
     io::input taken(http2_preface_head);
     protocol->on_message(taken);
     if (!input.empty()) protocol->on_message(input);
   }
 }
 
-// Takes effect in a turn of the connection, because callers may still use this object.
+// Lets a protocol take the connection over in its next turn, because callers may still use this
+// object.
 void server_connection::hand_over(connection_protocol_pointer successor) noexcept {
   current_ = nullptr;
   successor_ = std::move(successor);
@@ -241,7 +243,8 @@ void server_connection::resume_input() noexcept {
 void server_connection::on_body_taken(std::size_t /*count*/) noexcept { resume_input(); }
 
 void server_connection::want_body() {
-  if (current_->is_upgraded()) return resume_input();  // bytes may have come before the upgrade
+  // These bytes may have come before the upgrade.
+  if (current_->is_upgraded()) return resume_input();
   if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
 }
@@ -258,8 +261,8 @@ void server_connection::run_handler() {
 
 void server_connection::on_exchange_ended(keep_alive future) noexcept {
   current_ = nullptr;
-  // The server may have begun to stop, or the peer may have ended its side, since the head was
-  // sent.
+  // Since the head was sent, the server may have begun to stop, or the peer may have ended its
+  // side.
   if (future == keep_alive::kept && must_close()) {
     future = has_peer_ended_ ? keep_alive::close : keep_alive::linger;
   }
@@ -307,7 +310,7 @@ void server_connection::send_continue() {
   if (!own_fields.has_date) head.put(shard_.date_line(current_time()));
   const message_writer& body = sender.begin_body(result, own_fields.content_length);
   head.put_framing(body);
-  // Closing the connection discards the rest of a request body that was not read to its end.
+  // The rest of a body that was not read is discarded, so the connection cannot be kept.
   if (own_fields.asks_for_close || sender.body().expects_more() || must_close() ||
       body.ends_with_connection()) {
     sender.close_connection();
@@ -341,7 +344,7 @@ void server_connection::send_file(body_source& source) {
 
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
   if (bytes.size() <= max_copied && (is_in_turn_ || shard_.schedule_flush())) {
-    // Short writes share a send, as the messages of a WebSocket that reply to those of one receive.
+    // Short writes are sent together, as the WebSocket messages that reply to those of one receive.
     io::buffer& out = output();
     if (framing.is_chunked()) out.append(framing.format_chunk_header(bytes.size()));
     out.append(bytes);
@@ -364,12 +367,12 @@ void server_connection::end_body(const message_writer& framing, const http::fiel
 
 // --- The end ---
 
-// Sends what was written before, such as the Close frame of a WebSocket whose function has failed.
+// Sends the output, such as a Close frame after a failed function, and resets the connection.
 void server_connection::abort() noexcept {
   try {
     if (shard_.output_owner == this) flush();
   } catch (...) {
-    shard_.output.clear();  // without memory it cannot be sent
+    shard_.output.clear();  // without memory the output is lost
   }
   tcp_.abort();
 }
@@ -399,7 +402,7 @@ void server_connection::refuse(errc error) {
   shard_.counts.malformed.add(1);
   if (error == errc::timed_out) shard_.counts.timeouts.add(1);
   if (state_ == state::handler) {
-    // The handler gets the error when it reads the body.
+    // The handler gets this error when it reads the body.
     current_->fail_body(error);
     return;
   }
@@ -460,7 +463,7 @@ void server_connection::set_body_deadline() noexcept {
 void server_connection::on_deadline() {
   if (!tcp_.is_open() || !has_expired(shard_.loop())) return;
   if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
-    // The last response is still being sent, for which the tcp_connection has its own time limits.
+    // The tcp_connection limits the time of the last response, which is still being sent.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();

@@ -30,10 +30,10 @@
 namespace gyre::http::detail {
 namespace {
 
-// The server's own handlers read no body. With `streamed_body` they respond before the body comes.
+// The server's own handlers read no body, so with `streamed_body` they respond before it has come.
 constexpr route_options without_body{.streamed_body = true};
 
-// The parameter that stands for the path after the prefix of a group. It is not for handlers.
+// The name of the parameter for the path after a group's prefix, which handlers do not see.
 constexpr std::string_view path_below_prefix = "*";
 
 method first_of(method_set methods) noexcept {
@@ -46,7 +46,8 @@ method first_of(method_set methods) noexcept {
 
 void check_http2(const http2_options& options) {
   constexpr std::uint32_t max_window = std::numeric_limits<std::int32_t>::max();
-  constexpr std::uint32_t initial_window = 65'535;  // which no setting can change (RFC 9113, 6.9.2)
+  // The window before any setting (RFC 9113, 6.9.2).
+  constexpr std::uint32_t initial_window = 65'535;
   const auto require = [](bool is_valid, const char* reason) {
     if (!is_valid) throw std::invalid_argument(std::string("http::server: http2.") + reason);
   };
@@ -89,8 +90,8 @@ server_options with_checked_limits(server_options settings) {
   }
   settings.tcp.connections.idle_timeout = duration::zero();
   settings.tcp.connections.message_timeout = duration::zero();
-  // There is no limit per connection: memory_limit bounds whole bodies, and streams wait at the
-  // high-water mark.
+  // The output of a connection is not limited here: memory_limit bounds whole bodies, and streams
+  // wait at the high-water mark.
   settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
   // The limit allows an incomplete head, and the input that comes while a handler runs, so that no
   // honest peer exceeds it.
@@ -131,7 +132,7 @@ exchange& server_shard::acquire() {
 void server_shard::release(exchange& idle_exchange) noexcept {
   std::unique_ptr<exchange> owned(&idle_exchange);
   if (idle_exchanges_.size() < max_idle_exchanges && idle_exchange.is_reusable()) {
-    idle_exchanges_.push_back(std::move(owned));  // reserved: cannot throw
+    idle_exchanges_.push_back(std::move(owned));  // cannot throw: the memory is reserved
   }
 }
 
@@ -241,7 +242,7 @@ route_scope& server_core::add_scope(const route_scope& parent, std::string_view 
     scopes_by_path_.add(scope->prefix, scope.get());
   }
   scope->middlewares = parent.middlewares;
-  scopes_.push_back(std::move(scope));  // reserved: cannot throw
+  scopes_.push_back(std::move(scope));  // cannot throw: the memory is reserved
   return *scopes_.back();
 }
 
@@ -362,7 +363,7 @@ void server_core::print_error(std::string_view method, std::string_view path, st
   try {
     std::rethrow_exception(error);
   } catch (const operation_cancelled&) {
-    return;  // the handler ended because it was stopped
+    return;  // the handler has ended because of the stop
   } catch (const std::exception& failure) {
     if (!may_print_error(now)) return;
     gyre::detail::log(log_level::error, "gyre: http::server: a handler of ", method, " ",
@@ -374,7 +375,7 @@ void server_core::print_error(std::string_view method, std::string_view path, st
   }
 }
 
-// Limits the rate of messages, because a client that can make a handler throw must not fill a log.
+// Limits the rate of messages: a client that can make a handler throw must not fill a log.
 bool server_core::may_print_error(steady_time time) {
   return printed_errors_.may_print(time, "http::server", "errors of handlers");
 }
@@ -486,7 +487,8 @@ void server_core::finish_stop() {
 }
 
 void server_core::disconnect() noexcept {
-  std::vector<move_only_function<void()>> unused_callbacks;  // destroyed without the lock
+  // Destroyed after the lock was released.
+  std::vector<move_only_function<void()>> unused_callbacks;
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;

@@ -34,7 +34,7 @@ class stream_history {
   }
 
  private:
-  // Returns zero for a stream that is not among the newest.
+  // Returns the stream's bit; zero for a stream that is not among the newest.
   std::uint64_t bit_of(std::uint32_t stream) const noexcept {
     if (stream > highest_ || stream % 2 == 0) return 0;
     const std::uint32_t distance = (highest_ - stream) / 2;
