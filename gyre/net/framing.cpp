@@ -162,7 +162,7 @@ std::span<std::byte> prepare_within_limit(io::buffer& buffer) {
   if (space == 0) {
     throw std::system_error(make_error_code(io::errc::limit_exceeded), "gyre::net::read_frame");
   }
-  // Reads as many bytes as the buffer already holds, so that long frames take few calls.
+  // Each read doubles the buffer's content, so that long frames take few calls.
   const std::size_t size = std::max({min_read_size, buffer.size(), buffer.tail_room()});
   try {
     return buffer.prepare(std::min(space, size));

@@ -51,7 +51,7 @@ ip_network ip_network::read(std::string_view text) {
 std::expected<ip_network, std::error_code> ip_network::parse(std::string_view text) noexcept {
   const auto failure = detail::failure(std::errc::invalid_argument);
   const std::size_t slash = text.find('/');
-  if (text.contains('%')) return failure;  // an address with a scope
+  if (text.contains('%')) return failure;  // the address has a scope, which a network cannot have
   const auto address = ip_address::parse(text.substr(0, slash));
   if (!address) return failure;
   unsigned prefix_length = bits_of(*address);

@@ -42,7 +42,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void on_socket_stopped();
 
   const udp_server_options options;
-  datagram_function received;  // not changed once a socket is open
+  datagram_function received;  // constant once a socket is open
 
  private:
   std::shared_ptr<detail::udp_server_socket> shared(
@@ -54,7 +54,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void post_stop_callback(move_only_function<void()> callback);
 
   const std::vector<event_loop*> loops_;
-  detail::callback_gate gate_;  // guards callbacks of stop(), on the first loop
+  detail::callback_gate gate_;  // guards the callbacks of stop(), on the first loop
   mutable std::mutex mutex_;    // guards the members below
   std::vector<std::unique_ptr<detail::udp_server_socket>> sockets_;
   std::vector<endpoint> endpoints_;
@@ -93,7 +93,7 @@ class udp_server_socket final : public udp_server::channel {
   void add_to(udp_server_metrics& sum) const noexcept;
 
  private:
-  // Datagrams to send: their bytes, one after the other, and their receivers.
+  // The datagrams to send: their bytes, one after the other, and their receivers.
   struct replies {
     struct reply {
       std::size_t offset;
@@ -141,8 +141,9 @@ class udp_server_socket final : public udp_server::channel {
     send_some send_request;
     timer retry_timer;
   };
-  static constexpr std::size_t max_sent = 64;  // datagrams sent with one call
-  static constexpr int max_batches = 4;  // batches received before other work of the loop runs
+  static constexpr std::size_t max_sent = 64;  // the maximum number of datagrams of one call
+  // The maximum number of batches before other work of the loop.
+  static constexpr int max_batches = 4;
 
   static void on_received(io::request& request, io::result result);
   static void on_sent(io::request& request, io::result result);
@@ -158,7 +159,7 @@ class udp_server_socket final : public udp_server::channel {
   udp_server::core& core_;
   event_loop& loop_;
   callback_gate gate_;
-  socket unopened_socket_;  // the socket until open()
+  socket unopened_socket_;  // the socket before open()
   std::optional<registration> registration_;
   std::optional<datagram_batch> batch_;
   std::size_t delivered_count_ = 0;  // the number of datagrams of batch_ that were delivered
@@ -315,7 +316,7 @@ void udp_server_socket::on_sent(io::request& request, io::result result) {
   if (self.is_stopping_) self.close_when_done();
 }
 
-// Notes the result of sending; an error is that of the first unsent reply, which is dropped.
+// Notes the result of sending. An error belongs to the first unsent reply, which is dropped.
 void udp_server_socket::note_send_result(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_count_ : errors_).add(1);
@@ -376,7 +377,8 @@ void udp_server_socket::add_to(udp_server_metrics& sum) const noexcept {
 udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
     : options(std::move(settings)), loops_(std::move(loops)) {
   detail::require_loops(loops_, "gyre::net::udp_server");
-  for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));  // which may throw
+  // Backend_of() may throw.
+  for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));
 }
 
 template <class Function>
@@ -448,7 +450,7 @@ void udp_server::core::stop(move_only_function<void()> callback) {
   const auto self = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    is_stopping_ = true;  // sockets_ does not change any more
+    is_stopping_ = true;  // sockets_ is constant from now on
   }
   for (auto& socket : sockets_)
     post(*socket, [](detail::udp_server_socket& server_socket) { server_socket.stop(); });
@@ -483,7 +485,7 @@ void udp_server::core::abandon() noexcept {
     const std::lock_guard lock(mutex_);
     return index < sockets_.size() ? sockets_[index].get() : nullptr;
   };
-  // Does not hold the mutex: closing may wait for a handler, which may call metrics().
+  // The mutex is not held: closing may wait for a handler, which may call metrics().
   for (std::size_t i = 0; detail::udp_server_socket* const server_socket = socket_at(i); ++i) {
     detail::udp_server_socket::abandon(shared(*server_socket));
   }

@@ -13,7 +13,7 @@ namespace {
 // The largest interval, 73 years: twice this interval plus the time since boot does not overflow.
 constexpr std::chrono::nanoseconds max_interval = duration::max() / 4;
 
-// `accepts` within `interval`.
+// Returns the rate of `accepts` in each `interval`.
 gyre::detail::token_rate rate_of(std::size_t accepts, std::chrono::nanoseconds interval) noexcept {
   const std::int64_t fill_time = std::min(interval, max_interval).count();
   const auto count = static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30));

@@ -39,7 +39,8 @@ class address_limits {
  private:
   struct entry {
     std::size_t connections = 0;
-    std::int64_t full_at = 0;  // when the address may again open as many as it likes: token_rate
+    // The token_rate's time at which the address may again open as many as it likes.
+    std::int64_t full_at = 0;
   };
 
   bool is_limited(const endpoint& peer) const noexcept;

@@ -95,7 +95,7 @@ class attached_output {
   progress send_descriptors(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
 
   std::deque<output_attachment> items_;
-  std::size_t bytes_before_ = 0;  // the sum over all attachments
+  std::size_t bytes_before_ = 0;  // the sum of bytes_before over all attachments
   std::size_t descriptors_ = 0;
 };
 

@@ -114,8 +114,8 @@ void connection_group::schedule(connection_io& connection) noexcept {
   post_due_calls();
 }
 
-// Calls defer() instead of post(): the end of a connection need not wait for the next turn, unlike
-// its next input.
+// The function calls defer() instead of post(): the end of a connection need not wait for the next
+// turn, unlike its next input.
 void connection_group::schedule_finish(connection_io& connection, std::error_code reason) noexcept {
   ended_connections_.push({&connection, reason});
   if (!std::exchange(is_run_posted_, true)) loop_.defer(run_operation_);
@@ -125,7 +125,7 @@ void connection_group::post_due_calls() noexcept {
   if (!std::exchange(is_run_posted_, true)) loop_.post(run_operation_);
 }
 
-// Each call may throw; the destructor of `turn` then posts the remaining calls for the next turn.
+// Each call may throw. The destructor of `turn` then posts the remaining calls for the next turn.
 void connection_group::run_due_calls() {
   struct turn {
     connection_group& self;
@@ -152,7 +152,7 @@ bool connection_group::run_next_call() {
     --ended_now_;
     const ended_connection entry = ended_connections_.pop();
     if (entry.connection->is_scheduled()) {
-      ended_connections_.push(entry);  // its scheduled call comes first
+      ended_connections_.push(entry);  // the connection's scheduled call comes first
     } else {
       finish(*entry.connection, entry.reason);
     }

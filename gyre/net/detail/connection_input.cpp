@@ -85,7 +85,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   protocol.feed(bytes);
   const bool has_failed = protocol.read_all(*plain) == layer::status::failed;
   protocol.keep_unread();
-  if (!protocol.unread().empty()) {  // unread bytes count as unconsumed input
+  if (!protocol.unread().empty()) {  // the protocol's unread bytes count as unconsumed input
     static_cast<void>(self.make_backlog());
     if (protocol.unread().size() > self.group().options().input_limit) {
       return self.abort(io::errc::input_limit);
@@ -227,8 +227,7 @@ void connection_input::resume(pausers reasons) noexcept {
   pausers_.erase(reasons);
   if (reading_paused()) return;
   if (whole_of(*this).delivers()) {
-    whole_of(*this).schedule(
-        due_call::message);  // resume() may be called within a message callback
+    whole_of(*this).schedule(due_call::message);  // a message callback may call resume()
   } else {
     start_receiving();
   }
@@ -254,7 +253,7 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed_bytes
       self.end(outcome.error(), connection_end::in_order);
       throw std::system_error(outcome.error(), "tcp_connection::release");
     }
-    if (!outcome || outcome.count() == 0) break;  // the next read reports the end again
+    if (!outcome || outcome.count() == 0) break;  // the next read reports the same end
     buffer->commit(outcome.count());
     self.count_received(outcome.count());
     if (self.has_layer()) {

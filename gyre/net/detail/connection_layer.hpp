@@ -40,7 +40,7 @@ class connection_layer {
   /// Returns the error for a peer whose bytes end while output waits for them.
   std::error_code cut_off() const noexcept;
 
-  io::buffer sealed_output;  // encoded output, sent first; the kernel may be reading it
+  io::buffer sealed_output;  // encoded output, sent first; the kernel may be reading these bytes
   io::buffer replies;        // messages of the layer itself, sent after `sealed_output`
 
  private:

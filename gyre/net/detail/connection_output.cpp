@@ -136,7 +136,7 @@ bool connection_output::send(std::span<const std::span<const std::byte>> pieces)
     std::array<iovec, 64> vectors;
     const std::size_t count = std::min(pieces.size(), vectors.size());
     for (std::size_t i = 0; i < count; ++i) {
-      // The kernel only reads the bytes.
+      // iovec has no const, but the kernel only reads these bytes.
       vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
     }
     io::gather_request request(self, std::span(vectors).first(count), nullptr);
@@ -402,7 +402,7 @@ bool connection_output::end_is_due() const noexcept {
 bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
   connection_io& self = whole_of(*this);
   connection_layer& layer_part = layer_of(self);
-  scratch_buffer plain;  // small pieces share a record
+  scratch_buffer plain;  // collects small pieces, which share a record
   std::span<const std::byte> rest;
   if (pieces.size() == 1) {
     rest = pieces.front();

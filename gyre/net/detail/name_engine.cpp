@@ -38,7 +38,8 @@ std::string_view plain_name(std::string_view name) {
 
 namespace {
 
-// The limit of channels. There are several only while most questions in each are abandoned.
+// The maximum number of channels. A further channel opens only when most questions of the others
+// were abandoned.
 constexpr std::size_t max_channels = 8;
 
 bool is_negative(std::error_code error) {
@@ -136,7 +137,7 @@ void name_engine::reload_if_changed() noexcept {
   try {
     channels_.emplace_back(*this, options_);
   } catch (...) {
-    return;  // the old servers remain in use
+    return;  // after a failure, the old servers remain in use
   }
   cancel_abandoned();
 }
@@ -302,7 +303,7 @@ dns_channel* name_engine::channel_for_next() noexcept {
   try {
     return &channels_.emplace_back(*this, options_);
   } catch (...) {
-    return nullptr;  // tried again when a question ends or is abandoned
+    return nullptr;  // the question is started when another one ends or is abandoned
   }
 }
 
@@ -454,7 +455,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   }
   entry.resolution_delay->start_at(next_deadline);
 } catch (const std::bad_alloc&) {
-  return;  // the lookups wait for all addresses
+  return;  // after a failure, the lookups wait for all addresses
 }
 
 void name_engine::set_result(waiting_lookup& lookup, const question& entry,

@@ -90,7 +90,7 @@ class server_shard::acceptor {
   const bool is_own_;
   io::descriptor descriptor_;
   accept_any request_;
-  timer retry_;  // active while accepting pauses
+  timer retry_;  // the retry timer is active while accepting pauses
   accept_policy policy_;
 };
 
@@ -156,10 +156,10 @@ void server_shard::adopted(unique_fd connection, const endpoint& peer,
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                                   std::unique_ptr<released_connection> released_state) {
   const callback_gate::pass gate_pass(gate());
-  // The server has ended. To release the slot would post to other loops, which may be gone.
+  // The server has ended. The release of the slot would post to other loops, which may be gone.
   if (!gate_pass) return;
   if (released_state != nullptr) {
-    if (!admit(peer)) return;  // closes `connection`
+    if (!admit(peer)) return;  // the early return closes `connection`
     return begin_connection(std::move(connection), peer, std::move(released_state->layer),
                             released_state->received.bytes(), true);
   }
@@ -307,7 +307,7 @@ std::optional<io::handle_kind> server_shard::kind_of(const unique_fd& connection
   return socket_ref(connection.get()).local_endpoint().is_ip() ? io::handle_kind::stream_socket
                                                                : io::handle_kind::socket;
 } catch (const std::exception&) {
-  return std::nullopt;  // the connection is lost, which receiving reports
+  return std::nullopt;  // a lost connection is reported by the first receive
 }
 
 void server_shard::begin_connection(unique_fd connection, const endpoint& peer,

@@ -76,7 +76,7 @@ class server_shard final : public connection_group {
   // An accepted connection whose layer opens.
   struct opening_connection {
     endpoint peer;
-    proxy_layer* proxy = nullptr;  // the layer that reads the header, while `peer` is the proxy
+    proxy_layer* proxy = nullptr;  // reads the header while `peer` is the proxy; otherwise null
     std::optional<proxy_header> header = std::nullopt;
     std::unique_ptr<layer_opening> layer_start = nullptr;
   };

@@ -51,7 +51,7 @@ class attempt_schedule {
  private:
   const reconnecting_client_options& options_;
   gyre::detail::splitmix64 random_;
-  std::size_t failures_ = 0;  // the number of failures in a row
+  std::size_t failures_ = 0;  // how many attempts in a row have failed
   steady_time next_attempt_ = steady_time::min();
 };
 
@@ -283,7 +283,7 @@ class shared_connection {
       permit = co_await self->permits_.permit();
       if (connection == self->current_) {
         if (self->is_ready(*connection)) co_return connection;
-        // The connection is broken: the server has closed it since its last use.
+        // The server has closed the connection since its last use.
         if (!connection->has_succeeded) self->schedule_.note_failure(self->loop().now());
         self->retire(connection);
         if (connection->users == 0) co_await end(connection);
@@ -343,7 +343,7 @@ class shared_connection {
     if (!connection.is_retired) schedule_.note_success();
   }
   void note_error(const connection_ptr& connection, const std::exception_ptr& error) noexcept {
-    if (connection->is_retired) return;  // another use has reported the end
+    if (connection->is_retired) return;  // another use has reported the same end
     if constexpr (tells_reusable<Connection>) {
       if (is_reusable(*connection->connection)) return;
     }
@@ -375,7 +375,7 @@ class shared_connection {
 
   const reconnecting_client_options options_;
   attempt_schedule schedule_;
-  semaphore permits_;  // permits to use the connection
+  semaphore permits_;  // the permits to use the connection
   connector<Connection> connector_;
   single_flight<std::monostate, connection_ptr> connects_;
   connection_ptr current_;
