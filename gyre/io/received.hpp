@@ -133,7 +133,7 @@ class receive_memory {
 
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t min_room = 16 * 1024;
-  static constexpr std::size_t max_free = 2;  // the number of free blocks kept for reuse
+  static constexpr std::size_t max_free = 2;  // the maximum number of free blocks that are kept
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;

@@ -90,7 +90,7 @@ received buffer_ring::queue::pop(buffer_ring& ring) noexcept {
   buffer& oldest_buffer = ring.states_[newest_buffer.next];
   newest_buffer.next = oldest_buffer.next;
   if (&oldest_buffer == &newest_buffer) newest_ = none;
-  return received(oldest_buffer, oldest_buffer.content);  // takes over the queue's loan
+  return received(oldest_buffer, oldest_buffer.content);  // the object takes over the queue's loan
 }
 
 std::size_t buffer_ring::queue::read(buffer_ring& ring, std::span<std::byte> memory) noexcept {

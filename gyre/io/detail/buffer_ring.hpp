@@ -59,7 +59,7 @@ class buffer_ring {
   io_uring_buf_ring* descriptors_ = nullptr;  // memory shared with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
-  unsigned buffer_count_ = first_buffers;  // the number of buffers that have been given to a ring
+  unsigned buffer_count_ = first_buffers;  // how many buffers a ring has got
   unsigned lent_count_ = 0;
 };
 
@@ -67,7 +67,7 @@ struct buffer_ring::buffer : receive_block {
   buffer() noexcept : receive_block(&give_back) {}
 
   buffer_ring* ring = nullptr;
-  // The members of a buffer that is in a queue.
+  // The members below describe a buffer that is in a queue.
   std::uint16_t next = 0;  // the next newer buffer; for the newest one, the oldest
   std::span<const std::byte> content;
 };

@@ -82,7 +82,7 @@ std::optional<result> file_ring::start(file_call& call) noexcept {
     return result::failure(EINVAL);
   }
   call.cancelled = false;
-  // Makes the call on this thread if the kernel lacks memory for it.
+  // Without memory in the kernel, this thread makes the call.
   if (!submit(call)) return perform(command);
   collect();
   if (!call.completion || !within_limits(command)) return {};
@@ -97,7 +97,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 
 void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // A system call moves no more bytes either.
+  // A system call has the same limit.
   constexpr std::size_t max_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, max_bytes));
   switch (command.kind) {
@@ -126,7 +126,7 @@ void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexce
 
 io_uring_sqe* file_ring::new_entry() noexcept {
   if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) return entry;
-  io_uring_submit(&ring_);  // makes room: the kernel has not taken some entries yet
+  io_uring_submit(&ring_);  // the call makes room, as the kernel has not taken some entries yet
   return io_uring_get_sqe(&ring_);
 }
 
@@ -153,7 +153,7 @@ bool file_ring::enter(io_uring_sqe& entry) noexcept {
     const int result = io_uring_submit(&ring_);
     if (io_uring_sq_ready(&ring_) == 0) return true;
     submits_again = result == -EINTR;
-    if (result == -EBUSY) {  // completions must be taken first
+    if (result == -EBUSY) {  // the completions must be taken first
       const std::size_t count = done_count_;
       collect();
       submits_again = done_count_ != count;
@@ -250,7 +250,7 @@ void file_ring::recreate_ring_in_child() {
   ring_.ring_fd = -1;
   while (!pending_calls_.empty()) {
     file_call& call = pending_calls_.front();
-    call.thread = this_thread();  // so that reap() does not make it again
+    call.thread = this_thread();  // a call without a thread is not made again by reap()
     finish(call, -ECANCELED);
   }
   open();

@@ -368,7 +368,7 @@ path_end file_watches::follow_path(program_watch& watch) {
   // Without links the watch stays with its directory, wherever that is now.
   const bool keeps_directory = !watch.steps.empty() && !watch.has_links && !end.has_links;
   if (!keeps_directory) watch.steps.swap(steps);
-  drop_steps(steps);  // after adding the new steps, so that directories of both stay watched
+  drop_steps(steps);  // last, so that directories of both paths stay watched
   watch.has_links = end.has_links;
   return end;
 }

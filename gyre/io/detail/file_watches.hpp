@@ -97,7 +97,8 @@ class file_watches : public gyre::detail::slab_object {
   };
   wake_timer timer_;
   std::optional<steady_time> pair_deadline_;  // limits the wait for the second part of a rename
-  std::optional<steady_time> retry_time_;     // when to read again the trees that could not be read
+  // The time to read again the trees that could not be read.
+  std::optional<steady_time> retry_time_;
   line waits_;
 };
 

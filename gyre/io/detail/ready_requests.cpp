@@ -139,7 +139,7 @@ result gather(const request& request, std::span<const iovec> pieces) noexcept {
     return retried([&] { return ::writev(fd, pieces.data(), static_cast<int>(pieces.size())); });
   }
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg only reads it
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg(2) only reads the pieces
   message.msg_iovlen = pieces.size();
   return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }

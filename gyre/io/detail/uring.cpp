@@ -52,7 +52,7 @@ void uring::open() {
   if (fd_ < 0) {
     fd_ = ring.ring_fd;
   } else {
-    ::dup3(ring.ring_fd, fd_, O_CLOEXEC);  // cannot fail: both are open
+    ::dup3(ring.ring_fd, fd_, O_CLOEXEC);  // cannot fail: both descriptors are open
     ::close(ring.ring_fd);
     ring.ring_fd = ring.enter_ring_fd = fd_;
   }

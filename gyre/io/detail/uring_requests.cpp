@@ -468,7 +468,7 @@ void uring_requests::record_accepted(handle& target, const io_uring_cqe& complet
     connections_.push_back({target.index, std::move(connection_fd)});
     registrations_[target.index].has_early_connections = true;
   } catch (...) {
-    return;  // closes the connection
+    return;  // the connection is closed
   }
 }
 
@@ -527,7 +527,7 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
       first.msg_len = static_cast<unsigned>(read_early_message(entry, first.msg_hdr));
       return result::of(1);
     }
-    default: return result::of(0);  // reads no bytes
+    default: return result::of(0);  // such a request reads no bytes
   }
 }
 
@@ -612,10 +612,10 @@ void uring_requests::retry_short_reads() noexcept {
   check_some_after_interruption();
   while (has_unconfirmed()) {
     const std::uint32_t index = unconfirmed_handles_.back();
-    registrations_[index].is_unconfirmed = false;  // drops it from the list
+    registrations_[index].is_unconfirmed = false;  // takes the handle off the list
     handle& target = *handles()[index];
     target.flags.erase(handle_flag::trusts_short_read);
-    const int at_urgent_data = ::sockatmark(target.fd());  // negative if not known
+    const int at_urgent_data = ::sockatmark(target.fd());  // negative if the socket does not tell
     if (at_urgent_data > 0) target.flags.insert(handle_flag::short_reads_mislead);
     if (registrations_[index].armed.has(subscription::receive)) {
       // When the subscription has ended, the reader is tried by calls, which pass the urgent data.

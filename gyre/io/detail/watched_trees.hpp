@@ -76,7 +76,7 @@ class watched_trees {
     open_directory entries = {};
   };
   struct look {
-    bool is_certain;  // whether it is known which inode has the name; false after an error
+    bool is_certain;  // whether the name's inode is known for sure; false after an error
     watched_inode* inode = nullptr;
     bool is_new = false;
   };
@@ -109,7 +109,7 @@ class watched_trees {
   std::deque<file_event>& found_events_;
   watched_inodes inodes_;
   std::deque<scan> scans_;
-  std::vector<program_watch*> rescans_;  // trees that are read again as a whole
+  std::vector<program_watch*> rescans_;  // the trees that are read again as a whole
   std::vector<watched_inode*> unverified_inodes_;
   std::error_code failure_;
   bool has_lacked_resources_ = false;
