@@ -64,7 +64,7 @@ std::optional<double> legacy_quota_in(const std::string& group) {
 
 // A mount of a hierarchy of control groups.
 struct hierarchy_mount {
-  std::string root;  // path of the control group that is mounted
+  std::string root;  // the path of the mounted control group
   std::string mount_point;
   bool is_unified;
 };
@@ -115,7 +115,7 @@ std::optional<std::string> path_below(std::string_view mounted_group, std::strin
 // The control groups (cgroups) of this process that can limit its CPU time.
 struct process_groups {
   std::optional<std::string> unified_group;
-  std::optional<std::string> legacy_group;  // in the hierarchy of the controller `cpu`
+  std::optional<std::string> legacy_group;  // the group in the hierarchy of the controller `cpu`
 };
 
 // Parses lines of "NUMBER:CONTROLLERS:GROUP"; the line of the unified hierarchy begins with "0::".

@@ -25,7 +25,7 @@ class thread_attributes {
   ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
 
   void pin(const std::vector<int>& cpus) {
-    constexpr int max_cpus = 1 << 20;  // far more than Linux supports
+    constexpr int max_cpus = 1 << 20;  // much more than Linux supports
     const auto [lowest, highest] = std::ranges::minmax(cpus);
     if (lowest < 0 || highest >= max_cpus) {
       throw_system_error(EINVAL, "thread affinity: no such CPU");

@@ -40,7 +40,7 @@ std::byte* map_slabs(std::size_t count) noexcept {
 
 void set_slab_cache_limit(std::size_t bytes) noexcept {
   max_cached_bytes.store(bytes,
-                         std::memory_order_relaxed);  // relaxed: a setting that orders nothing
+                         std::memory_order_relaxed);  // relaxed: the setting orders nothing
 }
 
 std::size_t slab_cache_limit() noexcept { return max_cached_bytes.load(std::memory_order_relaxed); }
@@ -81,12 +81,12 @@ void slab::assign(std::size_t size_class) noexcept {
 }
 
 bool slab::cut() noexcept {
-  constexpr std::size_t page = 4096;  // the most memory that is touched before it is needed
+  constexpr std::size_t page = 4096;  // the limit of memory that is touched before it is needed
   if (uncut_ == end_) return false;
   const std::size_t run_bytes = std::max<std::size_t>(page / block_bytes_, 1) * block_bytes_;
   std::byte* run_end = uncut_ + std::min(run_bytes, static_cast<std::size_t>(end_ - uncut_));
-  // Links from the last block to the first, so that blocks are allocated in the order of their
-  // addresses.
+  // The links lead from the last block to the first, so that blocks are allocated in the order of
+  // their addresses.
   for (std::byte* block = run_end; block != uncut_;) {
     block -= block_bytes_;
     link(reinterpret_cast<free_block*>(block));
@@ -105,7 +105,7 @@ slab_heap& slab_heap::claim_any() {
   }
   auto* heap = new slab_heap;
   heap->open_cache();
-  static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread sees the heap
+  static_cast<void>(heap->given_back_.try_claim());  // cannot fail: no other thread sees the heap
   heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange verifies it
   // release: pairs with the acquire in first(), whose caller sees the constructed heap.
   while (!heaps.compare_exchange_weak(heap->next_, heap, std::memory_order_release,
@@ -180,7 +180,7 @@ void slab_heap::retire_current(std::size_t size_class) noexcept {
 // a slab is unused because its last block was freed.
 void slab_heap::move_to_matching_list(slab& target) noexcept {
   if (target.clear_full() && !target.is_unused()) {
-    // At the end of the list, so that more of its blocks are freed before the slab becomes current.
+    // A slab at the end of the list gets time to become emptier before it is current.
     with_free_[target.size_class()].push_back(target);
     return;
   }

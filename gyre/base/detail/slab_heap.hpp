@@ -74,7 +74,7 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
   }
 
  private:
-  static constexpr std::int32_t full_bias = 1 << 20;  // exceeds the number of blocks in a slab
+  static constexpr std::int32_t full_bias = 1 << 20;  // larger than the number of blocks in a slab
 
   explicit slab(slab_heap& owner) noexcept : owner_{&owner} {}
 
@@ -93,7 +93,7 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
 
   free_block* free_ = nullptr;
   slab_heap* owner_ = nullptr;
-  std::byte* uncut_ = nullptr;  // memory from here to end_ is not cut into blocks yet
+  std::byte* uncut_ = nullptr;  // from here to end_, the memory is not yet cut into blocks
   std::byte* end_ = nullptr;
   std::int32_t used_ = 0;
   std::uint16_t block_bytes_ = 0;
@@ -180,11 +180,12 @@ class slab_heap : public block_cache {
   void unmap_oldest(std::size_t slabs) noexcept;
   void give_up_ownership() noexcept;
 
-  std::array<slab*, slab_class_count> current_;                     // slabs to allocate from
-  std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // other slabs with free blocks
-  intrusive_list<slab> empty_;                                      // unused, newest first
+  std::array<slab*, slab_class_count> current_;  // the slabs that blocks are allocated from
+  // The other slabs with free blocks.
+  std::array<intrusive_list<slab>, slab_class_count> with_free_{};
+  intrusive_list<slab> empty_;  // the unused slabs, the newest first
   std::size_t empty_count_ = 0;
-  std::byte* reserved_ = nullptr;  // mapped memory for reserved_count_ further slabs, not used yet
+  std::byte* reserved_ = nullptr;  // mapped memory for the next reserved_count_ slabs
   std::size_t reserved_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;
