@@ -22,7 +22,7 @@ namespace {
 // Several threads may construct and destroy runtimes; the last runtime restores the signal's
 // action.
 std::mutex sigpipe_mutex;
-int sigpipe_ignorers = 0;  // number of runtimes that ignore SIGPIPE; protected by sigpipe_mutex
+int sigpipe_ignorers = 0;  // the number of runtimes that ignore SIGPIPE; sigpipe_mutex guards it
 
 }  // namespace
 
@@ -64,8 +64,8 @@ std::unique_ptr<signal_set> runtime::take_signals() {
 
 void runtime::release_signals() noexcept {
   if (signals_ == nullptr) return;
-  // Comes before signals_.reset(), which unblocks the signals, so that pending ones end the
-  // process.
+  // This call comes before signals_.reset(), which unblocks the signals, so that pending ones end
+  // the process.
   detail::let_signals_end_init(options_.signals);
   signals_.reset();
 }
@@ -99,7 +99,7 @@ int runtime::run_main(task<int> body) {
     throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
   detail::shutdown_sequence::counted_task counted_main_task(sequence_);
-  sequence_.advance();  // so that the main task sees earlier requests
+  sequence_.advance();  // the main task must see earlier requests
   gyre::spawn(loops_[0],
               run_task(*this, std::move(counted_main_task), run_body(std::move(body), code)),
               {.stop = stop_token(), .name = "main task"});
@@ -139,7 +139,7 @@ void runtime::end() {
   watchdog_.reset();
   slow_dumps_.reset();
   observation_->hide();
-  // Posts stop(), so that it runs after all tasks that were posted before.
+  // stop() is posted, so that it runs after all tasks that were posted before.
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     loop& target = loops_[i];
     target.post([&target] { target.stop(); });
