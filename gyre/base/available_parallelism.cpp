@@ -72,19 +72,19 @@ struct hierarchy_mount {
 // Decodes the octal escapes of mountinfo, which writes a blank as \040.
 std::string unescape(std::string_view text) {
   const auto is_octal = [](char digit) { return digit >= '0' && digit <= '7'; };
-  std::string plain;
+  std::string decoded_text;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string_view digits = text.substr(i + 1).substr(0, 3);
     if (text[i] == '\\' && digits.size() == 3 && std::ranges::all_of(digits, is_octal)) {
       int code = 0;
       std::from_chars(digits.data(), digits.data() + digits.size(), code, 8);
-      plain += static_cast<char>(code);
+      decoded_text += static_cast<char>(code);
       i += 3;
     } else {
-      plain += text[i];
+      decoded_text += text[i];
     }
   }
-  return plain;
+  return decoded_text;
 }
 
 // Parses a line of mountinfo; see proc_pid_mountinfo(5):

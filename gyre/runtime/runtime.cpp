@@ -49,7 +49,7 @@ runtime::options runtime::with_defaults(options settings) {
 runtime::~runtime() {
   try {
     shutdown();
-    end();
+    end_threads();
   } catch (...) {
     detail::terminate_with(std::current_exception(), "left a runtime that was not run");
   }
@@ -103,7 +103,7 @@ int runtime::run_main(task<int> body) {
   gyre::spawn(loops_[0],
               run_task(*this, std::move(counted_main_task), run_body(std::move(body), code)),
               {.stop = stop_token(), .name = "main task"});
-  end();
+  end_threads();
   return code;
 }
 
@@ -117,7 +117,7 @@ task<> runtime::run_body(task<int> body, int& code) {
   shutdown();
 }
 
-void runtime::report(std::exception_ptr error) noexcept {
+void runtime::report_error(std::exception_ptr error) noexcept {
   if (shutting_down() && detail::is_cancelled(error)) return;
   if (options_.on_exception) {
     options_.on_exception(std::move(error));
@@ -131,7 +131,7 @@ void runtime::report_hook_error(const std::exception_ptr& error) noexcept {
   if (!detail::is_cancelled(error)) sequence_.fail(error);
 }
 
-void runtime::end() {
+void runtime::end_threads() {
   if (std::exchange(was_end_called_, true)) return;
   sequence_.run();
   release_signals();

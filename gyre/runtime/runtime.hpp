@@ -314,7 +314,7 @@ class runtime {
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {
-      self.report(detail::current_exception_outside());
+      self.report_error(detail::current_exception_outside());
     }
   }
 
@@ -354,9 +354,9 @@ class runtime {
   std::unique_ptr<signal_set> take_debug_signal();
   void watch_threads();
   void observe();
-  void report(std::exception_ptr error) noexcept;
+  void report_error(std::exception_ptr error) noexcept;
   void report_hook_error(const std::exception_ptr& error) noexcept;
-  void end();
+  void end_threads();
 
   options options_;
   // Run() runs this loop, whose only user code are stop callbacks and inline hooks.
