@@ -74,7 +74,7 @@ struct buffer_ring::buffer : receive_block {
 
 class buffer_ring::queue {
  public:
-  bool empty() const noexcept { return newest_ == none; }
+  bool empty() const noexcept { return newest_index_ == none; }
   /// Appends a filled buffer. Each call for a queue must name the same ring.
   void push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept;
   /// Lends the oldest piece; the queue must not be empty.
@@ -88,7 +88,7 @@ class buffer_ring::queue {
  private:
   static constexpr std::uint16_t none = buffers;
 
-  std::uint16_t newest_ = none;
+  std::uint16_t newest_index_ = none;
 };
 
 }  // namespace gyre::io::detail

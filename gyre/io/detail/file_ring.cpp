@@ -95,7 +95,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
   return std::exchange(at_once_, at_once_ - std::min(at_once_, weight)) > 0;
 }
 
-void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
+void file_ring::prepare_entry(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
   // A system call has the same limit.
   constexpr std::size_t max_bytes = 0x7ffff000;
@@ -134,7 +134,7 @@ bool file_ring::submit(file_call& call) noexcept {
   if (fd() < 0) return false;
   io_uring_sqe* const entry = new_entry();
   if (entry == nullptr) return false;
-  prepare(*entry, call.command);
+  prepare_entry(*entry, call.command);
   io_uring_sqe_set_data(entry, &call);
   call.completion.reset();
   call.thread = this_thread();
@@ -171,7 +171,7 @@ void file_ring::collect() noexcept {
              io_uring_peek_batch_cqe(&ring_, completions.data(), completions.size())) {
     for (const io_uring_cqe* const completion : std::span(completions).first(count)) {
       auto* const call = static_cast<file_call*>(io_uring_cqe_get_data(completion));
-      if (call != nullptr) finish(*call, completion->res);
+      if (call != nullptr) finish_call(*call, completion->res);
     }
     io_uring_cq_advance(&ring_, count);
   }
@@ -189,7 +189,7 @@ constexpr bool is_interruption(int error) noexcept {
          error == restart_block;
 }
 
-void file_ring::finish(file_call& call, int value) noexcept {
+void file_ring::finish_call(file_call& call, int value) noexcept {
   if (is_interruption(-value)) value = -EINTR;
   call.unlink();
   call.completion =
@@ -251,7 +251,7 @@ void file_ring::recreate_ring_in_child() {
   while (!pending_calls_.empty()) {
     file_call& call = pending_calls_.front();
     call.thread = this_thread();  // a call without a thread is not made again by reap()
-    finish(call, -ECANCELED);
+    finish_call(call, -ECANCELED);
   }
   open();
 }

@@ -55,8 +55,8 @@ class ready_requests : public backend {
   result attempt(request& request) noexcept final;
   std::size_t share_left(direction side) const noexcept final { return bytes_left(side); }
   void charge(std::size_t bytes) noexcept final {
-    spend(direction::read, bytes);
-    spend(direction::write, bytes);
+    spend_bytes(direction::read, bytes);
+    spend_bytes(direction::write, bytes);
   }
   std::optional<result> cancel(request& request) noexcept final;
   std::optional<result> start_receiving(handle& source,
@@ -171,8 +171,8 @@ class ready_requests : public backend {
   template <class Request>
   result transfer(Request& request, handle_flag readiness) noexcept;
   // Stores in the handle what a call implies for the next call, and returns the call's outcome.
-  static result note(handle& target, handle_flag readiness, result outcome,
-                     bool is_exhausted = false) noexcept;
+  static result note_outcome(handle& target, handle_flag readiness, result outcome,
+                             bool is_exhausted = false) noexcept;
   result note_read(handle& target, result outcome, std::size_t size) noexcept;
   result note_write(handle& target, result outcome, std::size_t size) noexcept;
   // Begins a visit, in which `bytes` may be moved in each direction.
@@ -188,7 +188,7 @@ class ready_requests : public backend {
   std::size_t bytes_left(direction side) const noexcept {
     return share_left_[side == direction::write ? 1 : 0];
   }
-  void spend(direction side, std::size_t bytes) noexcept {
+  void spend_bytes(direction side, std::size_t bytes) noexcept {
     bytes_left(side) -= std::min(bytes, bytes_left(side));
   }
   std::size_t cost_of_visit() const noexcept {
@@ -204,8 +204,8 @@ class ready_requests : public backend {
   std::array<std::size_t, 2> share_left_ = {fair_queue::max_share, fair_queue::max_share};
   std::size_t request_count_ = 0;
   std::size_t last_receive_ = 0;
-  handle* current_ = nullptr;  // the visited handle; null once it was detached
-  bool wants_more_ = false;    // whether the visited handle needs another visit
+  handle* visited_handle_ = nullptr;  // the visited handle; null once it was detached
+  bool wants_more_ = false;           // whether the visited handle needs another visit
   handle_table handles_;
   fair_queue queue_;
   receive_memory memory_;

@@ -153,10 +153,10 @@ class uring_requests final : public ready_requests {
     bool has_early_connections : 1 = false;  // whether connections_ has any for the handle
     bool prefers_calls : 1 = false;          // whether calls receive instead of the ring
     std::uint8_t small_messages : 5 = 0;     // the number of small messages in a row
-    subscription_set wanted;
-    subscription_set armed;  // the subscriptions that the kernel has
-    subscription_set cancelled;
-    subscription_set ended;  // the subscriptions whose last completion is ready
+    subscription_set wanted_kinds;
+    subscription_set armed_kinds;  // the subscriptions that the kernel has
+    subscription_set cancelled_kinds;
+    subscription_set ended_kinds;  // the subscriptions whose last completion is ready
     // Whether the index is in changed_handles_ or unconfirmed_handles_. An index in
     // unconfirmed_handles_ may be out of date: `is_unconfirmed` decides.
     bool is_in_changed : 1 = false;
@@ -167,9 +167,11 @@ class uring_requests final : public ready_requests {
       return !early_bytes.empty() || early_error != 0 || has_early_connections;
     }
     void end(subscription kind) noexcept {
-      for (subscription_set* const set : {&wanted, &armed, &cancelled, &ended}) set->erase(kind);
+      for (subscription_set* const set :
+           {&wanted_kinds, &armed_kinds, &cancelled_kinds, &ended_kinds})
+        set->erase(kind);
     }
-    bool has_live() const noexcept { return !(armed - ended).empty(); }
+    bool has_live() const noexcept { return !(armed_kinds - ended_kinds).empty(); }
   };
   static_assert(sizeof(registration) <= 12, "each idle connection has one");
 
@@ -218,7 +220,7 @@ class uring_requests final : public ready_requests {
   }
   void record_for(handle& target, const io_uring_cqe& completion) noexcept;
   // Releases the buffer or the connection in a completion of a removed handle.
-  void discard(const io_uring_cqe& completion) noexcept;
+  void discard_completion(const io_uring_cqe& completion) noexcept;
   // Lends the received bytes to the request that waits for them. Returns false if record_for() must
   // keep them.
   bool deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept;

@@ -26,8 +26,8 @@ struct watched_inode;
 /// A watch of the program. A recursive watch is a tree.
 struct program_watch {
   file_watch id;
-  std::string path;  // the absolute path
-  std::string only;  // the only name that a watch by name concerns
+  std::string path;       // the absolute path
+  std::string only_name;  // the only name that a watch by name concerns
   file_change changes;
   std::uint32_t mask;  // the events of inotify that the kernel reports
   bool is_recursive;
@@ -73,8 +73,8 @@ struct watched_inode {
 
   bool is_top() const noexcept { return parent == nullptr; }
   void want(scan_extent extent) noexcept {
-    if (!wanted) wanted.emplace();
-    *wanted |= extent;
+    if (!wanted_extent) wanted_extent.emplace();
+    *wanted_extent |= extent;
   }
 
   int watch_descriptor;  // the number that inotify(7) calls wd
@@ -86,13 +86,13 @@ struct watched_inode {
   std::multimap<std::string_view, watched_inode*> children;
 
   unsigned generation = 0;
-  std::optional<scan_extent> wanted;  // the way to read the inode; none once it was read
+  std::optional<scan_extent> wanted_extent;  // the way to read the inode; none once it was read
   bool is_queued = false;
-  bool is_doubted = false;
+  bool is_unverified = false;
   // Whether a record has ended the name; the record of the new name is to come.
   bool was_ended = false;
-  bool is_untold = false;  // whether the present name was not yet reported
-  bool is_lost = false;    // whether the position is unknown; changes are reported once it is found
+  bool is_unreported = false;  // whether the present name was not yet reported
+  bool is_lost = false;  // whether the position is unknown; changes are reported once it is found
   bool is_leaving = false;  // true while the inode's part of the tree is dropped
   watched_inode* next_below = nullptr;
 };
