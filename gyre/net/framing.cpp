@@ -48,11 +48,11 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
 // moves `payload` with the bytes of `output`.
 std::span<std::byte> prepare(io::buffer& output, std::size_t size,
                              std::span<const std::byte>& payload) {
-  const std::less<> less;
-  const std::span<const std::byte> whole = output.bytes();
-  const bool is_part =
-      !less(payload.data(), whole.data()) && less(payload.data(), whole.data() + whole.size());
-  const std::ptrdiff_t offset = is_part ? payload.data() - whole.data() : 0;
+  const std::less<> is_before;
+  const std::span<const std::byte> old_bytes = output.bytes();
+  const bool is_part = !is_before(payload.data(), old_bytes.data()) &&
+                       is_before(payload.data(), old_bytes.data() + old_bytes.size());
+  const std::ptrdiff_t offset = is_part ? payload.data() - old_bytes.data() : 0;
   const std::span<std::byte> room = output.prepare(size);
   if (is_part) payload = output.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
   return room;

@@ -77,9 +77,9 @@ bool ip_network::is_valid(const ip_address& first_address, unsigned prefix_lengt
 }
 
 bool ip_network::contains(const ip_address& address) const noexcept {
-  const ip_address plain = address.unmapped();
-  return plain.is_v4() == first_address_.is_v4() &&
-         have_equal_bits(plain.bytes(), first_address_.bytes(), prefix_length_);
+  const ip_address unmapped_address = address.unmapped();
+  return unmapped_address.is_v4() == first_address_.is_v4() &&
+         have_equal_bits(unmapped_address.bytes(), first_address_.bytes(), prefix_length_);
 }
 
 std::string ip_network::to_string() const {

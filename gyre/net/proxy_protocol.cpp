@@ -183,9 +183,10 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
   if (is_local || family_and_type == 0) return header;
   const unsigned family = family_and_type >> 4, type = family_and_type & 0xfu;
   if (family < 1 || family > 3 || type < 1 || type > 2) return nonsense();
-  const std::string_view whole = text.substr(0, size);
-  std::string_view rest = whole.substr(fixed_2);
-  if (!take_addresses(family, rest, header) || !take_values(whole, rest, header)) return nonsense();
+  const std::string_view header_text = text.substr(0, size);
+  std::string_view rest = header_text.substr(fixed_2);
+  if (!take_addresses(family, rest, header) || !take_values(header_text, rest, header))
+    return nonsense();
   return header;
 }
 

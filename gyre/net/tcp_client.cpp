@@ -131,7 +131,7 @@ class tcp_client::core final : public client_settings,
   lookup first_family_;
   lookup all_addresses_;
   std::optional<timer> retry_;
-  gyre::detail::splitmix64 random_;
+  gyre::detail::splitmix64 generator_;
   io::buffer kept_output_;  // the next connection sends these bytes first
   gyre::detail::published_counter attempts_, failed_attempts_, successes_, is_connected_;
 };
@@ -140,7 +140,7 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
     : client_settings{.client_options = validate(std::move(options)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted_bytes(client_options.connections.output_limit),
-      random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
+      generator_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
   connect_failed_handler = [this](std::error_code reason, std::size_t attempts, bool is_last) {
     if (attempts == 1 || is_last) print_failure(reason);
   };
@@ -319,7 +319,7 @@ void tcp_client::core::attempt_later() {
 std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
   const exponential_backoff backoff{.initial = client_options.initial_delay,
                                     .longest = client_options.longest_delay};
-  return backoff.jittered_delay(fruitless_attempts_, random_);
+  return backoff.jittered_delay(fruitless_attempts_, generator_);
 }
 
 void tcp_client::core::on_attempt_failed(std::error_code reason) {

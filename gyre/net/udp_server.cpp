@@ -101,27 +101,27 @@ class udp_server_socket final : public udp_server::channel {
       endpoint peer;
     };
     std::vector<std::byte> bytes;
-    std::vector<reply> each;
-    std::size_t sent = 0;
+    std::vector<reply> entries;
+    std::size_t sent_count = 0;
 
     /// Adds a copy of a datagram. Throws std::bad_alloc, and then adds nothing.
     void add(std::span<const std::byte> content, const endpoint& peer) {
       const std::size_t offset = bytes.size();
       bytes.insert(bytes.end(), content.begin(), content.end());
       try {
-        each.push_back({offset, content.size(), peer});
+        entries.push_back({offset, content.size(), peer});
       } catch (...) {
         bytes.resize(offset);
         throw;
       }
     }
-    bool done() const noexcept { return sent == each.size(); }
-    const reply& next() const noexcept { return each[sent]; }
-    std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
+    bool done() const noexcept { return sent_count == entries.size(); }
+    const reply& next() const noexcept { return entries[sent_count]; }
+    std::size_t memory() const noexcept { return bytes.size() + entries.size() * sizeof(reply); }
     void clear() noexcept {
       bytes.clear();
-      each.clear();
-      sent = 0;
+      entries.clear();
+      sent_count = 0;
     }
   };
   template <class Request>
@@ -272,7 +272,7 @@ bool udp_server_socket::send_to(std::span<const std::byte> bytes, const endpoint
     return false;
   }
   new_replies_.add(bytes, peer);
-  if (!is_delivering_ || new_replies_.each.size() >= max_sent) flush();
+  if (!is_delivering_ || new_replies_.entries.size() >= max_sent) flush();
   return true;
 }
 
@@ -280,7 +280,7 @@ void udp_server_socket::flush() noexcept {
   while (!registration_->send_request.under_way()) {
     if (sent_replies_.done()) {
       sent_replies_.clear();
-      if (new_replies_.each.empty()) return;
+      if (new_replies_.entries.empty()) return;
       std::swap(sent_replies_, new_replies_);
     }
     const std::span<mmsghdr> headers = describe_unsent();
@@ -296,7 +296,7 @@ void udp_server_socket::flush() noexcept {
 }
 
 std::span<mmsghdr> udp_server_socket::describe_unsent() noexcept {
-  const auto replies_left = std::span(sent_replies_.each).subspan(sent_replies_.sent);
+  const auto replies_left = std::span(sent_replies_.entries).subspan(sent_replies_.sent_count);
   const std::size_t count = std::min(replies_left.size(), max_sent);
   for (std::size_t i = 0; i < count; ++i) {
     replies::reply& reply = replies_left[i];
@@ -320,11 +320,11 @@ void udp_server_socket::on_sent(io::request& request, io::result result) {
 void udp_server_socket::note_send_result(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_count_ : errors_).add(1);
-    ++sent_replies_.sent;
+    ++sent_replies_.sent_count;
     return;
   }
   for (std::size_t i = 0; i < result.count(); ++i) {
-    bytes_sent_.add(sent_replies_.each[sent_replies_.sent++].size);
+    bytes_sent_.add(sent_replies_.entries[sent_replies_.sent_count++].size);
   }
   sent_count_.add(result.count());
 }

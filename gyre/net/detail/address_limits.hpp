@@ -24,9 +24,9 @@ class address_limits {
  public:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-  /// Allows each address `connections` at a time, and `accepts` within `interval`, which must be
-  /// positive.
-  address_limits(std::size_t connections, std::size_t accepts,
+  /// Allows each address `connections` at a time, and `max_accepts` within `interval`, which must
+  /// be positive.
+  address_limits(std::size_t connections, std::size_t max_accepts,
                  std::chrono::nanoseconds interval) noexcept;
 
   /// Counts a connection until release() if the peer's limits allow one more. Returns false

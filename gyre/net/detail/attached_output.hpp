@@ -23,7 +23,7 @@ namespace gyre::net::detail {
 struct output_attachment {
   unique_fd file = {};
   ::off_t offset = 0;
-  std::size_t left = 0;
+  std::size_t unsent_bytes = 0;
   std::vector<unique_fd> fds = {};
   std::size_t bytes_before = 0;  // queued bytes between the previous attachment and this one
 

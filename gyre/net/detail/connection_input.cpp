@@ -79,11 +79,11 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   const bool is_awaited = self.awaits_peer();
   if (has_peer_ended_ || (!self.delivers() && !is_awaited)) return;
   layer& protocol = layer_of(self).protocol();
-  scratch_buffer plain;
+  scratch_buffer plain_bytes;
   io::buffer replies;
   protocol.send_to(replies);
   protocol.feed(bytes);
-  const bool has_failed = protocol.read_all(*plain) == layer::status::failed;
+  const bool has_failed = protocol.read_all(*plain_bytes) == layer::status::failed;
   protocol.keep_unread();
   if (!protocol.unread().empty()) {  // the protocol's unread bytes count as unconsumed input
     static_cast<void>(self.make_backlog());
@@ -95,7 +95,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   const std::error_code failure = has_failed ? protocol.error() : std::error_code();
   if (!replies.empty()) self.send_replies(std::move(replies));
   if (is_awaited && !failure && !self.awaits_peer()) self.send_awaiting();
-  if (!plain->empty()) deliver(plain->bytes());
+  if (!plain_bytes->empty()) deliver(plain_bytes->bytes());
   if (!self.is_open()) return;
   // The layer's failure also explains an earlier failure of sending.
   if (failure) return self.end(failure, connection_end::in_order);

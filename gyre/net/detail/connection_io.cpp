@@ -161,7 +161,7 @@ void connection_io::schedule(due_calls calls) noexcept {
   due_calls_.insert(calls);
   if (is_scheduled_) return;
   is_scheduled_ = true;
-  group_->schedule(*this);
+  group_->schedule_call(*this);
 }
 
 void connection_io::on_scheduled() {

@@ -266,10 +266,10 @@ text_result decode_texts(record_type type, dns_message message) {
 
 std::string reverse_name(const ip_address& address) {
   constexpr std::string_view digits = "0123456789abcdef";
-  const ip_address plain = address.unmapped();
+  const ip_address unmapped_address = address.unmapped();
   std::string name;
-  for (const std::uint8_t byte : plain.bytes() | std::views::reverse) {
-    if (plain.is_v4()) {
+  for (const std::uint8_t byte : unmapped_address.bytes() | std::views::reverse) {
+    if (unmapped_address.is_v4()) {
       (name += std::to_string(byte)) += '.';
     } else {
       for (const int digit : {byte & 15, byte >> 4}) {
@@ -277,7 +277,7 @@ std::string reverse_name(const ip_address& address) {
       }
     }
   }
-  return name + (plain.is_v4() ? "in-addr.arpa" : "ip6.arpa");
+  return name + (unmapped_address.is_v4() ? "in-addr.arpa" : "ip6.arpa");
 }
 
 }  // namespace gyre::net::detail

@@ -69,7 +69,7 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host);
 struct question : intrusive_list_node {
   name_engine* engine = nullptr;
   const question_key* key = nullptr;
-  intrusive_list<waiting_lookup> waiting;
+  intrusive_list<waiting_lookup> waiting_lookups;
   dns_channel* channel = nullptr;  // null while the question is queued
 
   // The begin in the flight recorder.
@@ -159,13 +159,13 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
 
   dns_channel* channel_for_next() noexcept;
   void start_queued() noexcept;
-  void start(question& entry, dns_channel& channel) noexcept;
+  void start_question(question& entry, dns_channel& channel) noexcept;
   void query_next_name(question& entry) noexcept;
-  void advance(question& entry) noexcept;
+  void advance_question(question& entry) noexcept;
   void decode_answer(dns_query& query, int status, dns_message message) noexcept;
   void complete_first_family(question& entry) noexcept;
   bool is_preferred(const endpoint& address) const noexcept;
-  void end(question& entry, const resolve_result& result) noexcept;
+  void end_question(question& entry, const resolve_result& result) noexcept;
   void cancel_abandoned() noexcept;
   resolve_result result_of(const question& entry);
   static void set_result(waiting_lookup& lookup, const question& entry,
