@@ -20,11 +20,11 @@ bool is_id(std::string_view text) noexcept { return is_lower_hex(text) && !is_ze
 
 // Fills `id` with random digits that are not all zero.
 void fill_with_digits(std::span<char> id) {
-  std::array<std::byte, 32> random{};
+  std::array<std::byte, 32> random_bytes{};
   do {
-    gyre::detail::require_random(std::span(random).first(id.size()), "http::trace_parent");
+    gyre::detail::require_random(std::span(random_bytes).first(id.size()), "http::trace_parent");
     for (std::size_t i = 0; i < id.size(); ++i) {
-      id[i] = digits[std::to_integer<std::size_t>(random[i]) % digits.size()];
+      id[i] = digits[std::to_integer<std::size_t>(random_bytes[i]) % digits.size()];
     }
   } while (is_zero({id.data(), id.size()}));
 }

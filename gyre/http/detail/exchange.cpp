@@ -58,9 +58,9 @@ bool offers_protocols(const request& request, const http::fields& response_field
     return has_word(request.fields(), upgrade_field, protocol) ||
            equals_ignoring_case(request.connect_protocol(), protocol);
   };
-  for (const field& each : response_fields) {
-    if (!equals_ignoring_case(each.name, upgrade_field)) continue;
-    std::string_view protocols = each.value;
+  for (const field& response_field : response_fields) {
+    if (!equals_ignoring_case(response_field.name, upgrade_field)) continue;
+    std::string_view protocols = response_field.value;
     while (!protocols.empty()) {
       const std::string_view protocol = trim(take_until(protocols, ','));
       if (!protocol.empty() && !is_offered(protocol)) return false;
@@ -103,20 +103,20 @@ void exchange::attach(exchange_stream& stream) noexcept {
   is_counted_ = true;
 }
 
-errc exchange::begin(exchange_stream& stream, std::span<const std::byte> head) {
+errc exchange::begin_request(exchange_stream& stream, std::span<const std::byte> head) {
   attach(stream);
   head_bytes_.append(head);
   const errc error =
       parse_request_head(head_bytes_.text(), shard_->core().head_limits, state_->head);
-  return error == errc{} ? begin_request(1) : error;
+  return error == errc{} ? prepare_request(1) : error;
 }
 
-errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_end) {
+errc exchange::begin_request(exchange_stream& stream, const header_block& head, bool is_end) {
   attach(stream);
   const errc error =
       read_http2_request(head, is_end, shard_->core().head_limits, head_bytes_, state_->head);
   state_->request.connect_protocol_ = state_->head.connect_protocol;
-  return error == errc{} ? begin_request(2) : error;
+  return error == errc{} ? prepare_request(2) : error;
 }
 
 // Describes the request by its head, which must have been parsed.
@@ -142,15 +142,15 @@ errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_
   return errc{};
 }
 
-[[gnu::always_inline]] inline errc exchange::begin_request(std::uint8_t major_version) {
+[[gnu::always_inline]] inline errc exchange::prepare_request(std::uint8_t major_version) {
   if (const errc error = describe_request(major_version); error != errc{}) return error;
   const server_options& options = shard_->core().options;
   if (shard_->core().access_handler || options.counts_routes) start_time_ = shard_->loop().now();
   if (!options.request_ids.field.empty()) [[unlikely]]
     assign_id();
-  const chosen_route chosen = shard_->core().find(state_->request, state_->match);
-  route_ = chosen.route;
-  middlewares_ = chosen.middlewares;
+  const chosen_route choice = shard_->core().find(state_->request, state_->match);
+  route_ = choice.route;
+  middlewares_ = choice.middlewares;
   if (!shard_->core().serves_host(state_->request.host_, stream_->tcp())) {
     // Middleware is left out, because it could respond in place of the misdirected route.
     route_ = &shard_->core().misdirected();
@@ -213,7 +213,7 @@ std::uint64_t exchange::max_body_size() const noexcept {
   return route.streamed_body ? limits.streamed_body : limits.body;
 }
 
-void exchange::run() {
+void exchange::run_handler() {
   shard_->counts.requests.add(1);
   if (!body_.is_streamed()) state_->request.body_ = body_.text();
   event_loop& loop = shard_->loop();
@@ -252,17 +252,17 @@ task<response> exchange::through_middleware(next_handler first) {
 }
 
 // Called when the coroutine of the handler or of its streamed response has ended. A call that ended
-// the coroutine may still run in this object: then release_hold() calls conclude().
+// the coroutine may still run in this object: then release_hold() calls conclude_coroutine().
 void exchange::on_coroutine_ended() noexcept {
   has_coroutine_ended_ = true;
-  if (holds_ == 0) conclude();
+  if (holds_ == 0) conclude_coroutine();
 }
 
 void exchange::release_hold() noexcept {
-  if (--holds_ == 0 && has_coroutine_ended_) conclude();
+  if (--holds_ == 0 && has_coroutine_ended_) conclude_coroutine();
 }
 
-void exchange::conclude() noexcept {
+void exchange::conclude_coroutine() noexcept {
   has_coroutine_ended_ = false;
   if (stream_ == nullptr) return destroy_without_connection();
   writing_ ? conclude_stream() : conclude_handler();
@@ -306,7 +306,7 @@ std::optional<response> exchange::response_to(const std::exception_ptr& error) n
   } catch (...) {
   }
   if (client_has_left()) return std::nullopt;
-  report(error);
+  report_error(error);
   return response(status::internal_server_error);
 }
 
@@ -355,15 +355,15 @@ bool exchange::restore_request() noexcept {
 
 // Reports an error of the program. Does nothing once the client has left, because clients that
 // cause errors by leaving could fill a log.
-void exchange::report(const std::exception_ptr& error) noexcept {
-  if (!client_has_left() && restore_request()) shard_->core().report(state_->request, error);
+void exchange::report_error(const std::exception_ptr& error) noexcept {
+  if (!client_has_left() && restore_request()) shard_->core().report_error(state_->request, error);
 }
 
 void exchange::respond(response result) noexcept {
   try {
     send(result);
   } catch (...) {
-    report(std::current_exception());
+    report_error(std::current_exception());
     if (stream_ != nullptr) stream_->abort();
   }
 }
@@ -400,7 +400,7 @@ void exchange::record_access(bool is_complete) noexcept {
                          .route = route_->pattern,
                          .is_complete = is_complete});
   } catch (...) {
-    core.report(state_->request, std::current_exception());
+    core.report_error(state_->request, std::current_exception());
   }
 }
 
@@ -578,12 +578,12 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
       throw std::system_error(make_error_code(io::errc::busy), "http::request::next_chunk");
     }
     send_continue();
-    auto waiting = from_callback<void>([this](completion<void> done) {
-      body_.arrival().begin(std::move(done));
+    auto wait_task = from_callback<void>([this](completion<void> callback) {
+      body_.arrival().begin(std::move(callback));
       stream_->want_body();
     });
     const pending_wait::scope waits(body_.arrival());
-    co_await std::move(waiting);
+    co_await std::move(wait_task);
   }
   const std::span<const std::byte> chunk = body_.take_chunk();
   if (stream_ != nullptr) stream_->on_body_taken(chunk.size());
@@ -624,7 +624,7 @@ void exchange::send(response& result) {
 // Replaces a response that would mislead the client by an error response.
 void exchange::replace_unsendable(response& result) {
   if (!may_be_sent(result)) {
-    report(std::make_exception_ptr(std::logic_error(
+    report_error(std::make_exception_ptr(std::logic_error(
         "http::server: an answer with a status below 200 that is no response::upgrade()")));
     result = response(status::internal_server_error);
   }
@@ -647,7 +647,7 @@ void exchange::replace_unsendable(response& result) {
 }
 
 void exchange::refuse_head(response& result) {
-  report(std::make_exception_ptr(
+  report_error(std::make_exception_ptr(
       std::length_error("http::server: the head of a response is too long for HTTP/2")));
   result = response(status::internal_server_error);
   status_ = result.status();
@@ -657,9 +657,9 @@ void exchange::refuse_head(response& result) {
 // Whether the status of the response is final, or that of an upgrade. After an interim status, a
 // client would take the response to its next request for the final response.
 bool exchange::may_be_sent(const response& result) noexcept {
-  const bool switches = result.status() == status::switching_protocols;
+  const bool is_switch = result.status() == status::switching_protocols;
   if (is_of(result, body_source::kind::upgrade)) {
-    return switches && result.fields_.contains(upgrade_field);
+    return is_switch && result.fields_.contains(upgrade_field);
   }
   return !is_informational(result.status());
 }
@@ -672,7 +672,7 @@ bool exchange::has_whole_file(const body_source& source) noexcept {
     net::tcp_connection::check_file(source.file.get(), source.offset, source.count);
     return true;
   } catch (...) {
-    report(std::current_exception());
+    report_error(std::current_exception());
     return false;
   }
 }
@@ -735,15 +735,15 @@ void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
   } else {
     try {
       ended_stream stream(tcp, shard);
-      exchange& adopting = shard.acquire();
-      adopting.adopt(stream, upgrade);
-      if (error && !has_left) core.report(adopting.state_->request, error);
+      exchange& own_exchange = shard.acquire();
+      own_exchange.describe_upgraded(stream, upgrade);
+      if (error && !has_left) core.report_error(own_exchange.state_->request, error);
       if (core.access_handler || core.options.counts_routes) {
-        adopting.record_access(!error && !has_left);
+        own_exchange.record_access(!error && !has_left);
       }
-      adopting.stream_ = nullptr;
-      adopting.reset();
-      shard.release(adopting);
+      own_exchange.stream_ = nullptr;
+      own_exchange.reset();
+      shard.release(own_exchange);
       // NOLINTNEXTLINE(bugprone-empty-catch): without memory nothing is told
     } catch (...) {
     }
@@ -753,7 +753,7 @@ void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
 }
 
 // Describes the request again for the functions that are told of its end.
-void exchange::adopt(exchange_stream& stream, const upgraded_request& upgrade) {
+void exchange::describe_upgraded(exchange_stream& stream, const upgraded_request& upgrade) {
   stream_ = &stream;
   route_ = upgrade.route;
   status_ = status::switching_protocols;
@@ -788,7 +788,7 @@ void exchange::conclude_stream() noexcept {
     }
     if (error) {
       was_cut_ = true;
-      if (!is_of_body(error)) report(error);
+      if (!is_of_body(error)) report_error(error);
       close_connection();
       // A reset tells the client that the body is incomplete.
       if (!is_upgraded_) stream_->abort();
@@ -797,7 +797,7 @@ void exchange::conclude_stream() noexcept {
     }
   } catch (...) {
     was_cut_ = true;
-    report(std::current_exception());
+    report_error(std::current_exception());
     stream_->abort();
   }
   finish();
@@ -809,8 +809,8 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   const write_outcome outcome = write_now(bytes);
   if (outcome == write_outcome::taken && !must_yield(bytes.size())) co_return;
-  auto finishing = finish_write(bytes, outcome);
-  co_await std::move(finishing);
+  auto write_task = finish_write(bytes, outcome);
+  co_await std::move(write_task);
 }
 
 void exchange::check_may_write() const {
@@ -846,10 +846,10 @@ task<> exchange::finish_write(std::span<const std::byte> bytes, write_outcome ou
     if (low_water_.has_begun()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
     }
-    auto waiting =
-        from_callback<void>([this](completion<void> done) { low_water_.begin(std::move(done)); });
+    auto wait_task = from_callback<void>(
+        [this](completion<void> callback) { low_water_.begin(std::move(callback)); });
     const pending_wait::scope waits(low_water_);
-    co_await std::move(waiting);
+    co_await std::move(wait_task);
     check_may_write();
     if (outcome == write_outcome::taken_and_full) co_return;
     outcome = stream_->write(writer_, bytes);

@@ -65,10 +65,10 @@ class exchange final : public gyre::detail::slab_object,
 
   /// Parses a whole head of HTTP/1, and finds the route. Returns errc{} when the head is valid. The
   /// caller has counted the request by server_core::begin_work(); the exchange calls end_work().
-  [[nodiscard]] errc begin(exchange_stream& stream, std::span<const std::byte> head);
+  [[nodiscard]] errc begin_request(exchange_stream& stream, std::span<const std::byte> head);
   /// Begins like the other overload with a head of HTTP/2. `is_end`: whether the request has no
   /// body.
-  [[nodiscard]] errc begin(exchange_stream& stream, const header_block& head, bool is_end);
+  [[nodiscard]] errc begin_request(exchange_stream& stream, const header_block& head, bool is_end);
   [[nodiscard]] bool is_upgraded() const noexcept { return is_upgraded_; }
   /// Returns the body of the request.
   [[nodiscard]] const incoming_body& body() const noexcept { return body_; }
@@ -88,7 +88,7 @@ class exchange final : public gyre::detail::slab_object,
   /// server_options::serve_half_closed is set.
   void on_peer_ended();
   /// Calls the handler.
-  void run();
+  void run_handler();
   /// Resumes a coroutine that waits in write().
   void on_low_water();
   /// Called when the protocol has ended to which a request was handed over: records it, and reports
@@ -188,7 +188,7 @@ class exchange final : public gyre::detail::slab_object,
   void replace_unsendable(response& result);
   void attach(exchange_stream& stream) noexcept;
   errc describe_request(std::uint8_t major_version);
-  errc begin_request(std::uint8_t major_version);
+  errc prepare_request(std::uint8_t major_version);
   bool may_release_request() const noexcept;
   void release_request();
   bool restore_request() noexcept;
@@ -204,14 +204,14 @@ class exchange final : public gyre::detail::slab_object,
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(body_source& source);
   void hand_over(body_source& source);
-  void adopt(exchange_stream& stream, const upgraded_request& upgrade);
+  void describe_upgraded(exchange_stream& stream, const upgraded_request& upgrade);
   void on_coroutine_ended() noexcept;
   void release_hold() noexcept;
-  void conclude() noexcept;
+  void conclude_coroutine() noexcept;
   void conclude_handler() noexcept;
   void conclude_stream() noexcept;
   bool client_has_left() const noexcept;
-  void report(const std::exception_ptr& error) noexcept;
+  void report_error(const std::exception_ptr& error) noexcept;
   void finish() noexcept;
   void record_access(bool is_complete) noexcept;
   void record_request() noexcept;
@@ -249,7 +249,7 @@ class exchange final : public gyre::detail::slab_object,
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
-  // The number of running calls in which a coroutine may end; conclude() waits for 0.
+  // The number of running calls in which a coroutine may end; conclude_coroutine() waits for 0.
   std::uint8_t holds_ = 0;
   bool has_coroutine_ended_ = false;
   bool is_counted_ = false;  // whether the server counts the request as work

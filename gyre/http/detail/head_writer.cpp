@@ -15,9 +15,9 @@ constexpr std::string_view upgrade_name = "Upgrade";
 // Whether the server decides on a connection option. The framing fields belong to these options,
 // because a proxy drops the fields that Connection names.
 constexpr bool is_own_option(std::string_view option) noexcept {
-  for (const std::string_view own :
+  for (const std::string_view own_name :
        {"close", "keep-alive", "upgrade", "content-length", "transfer-encoding"}) {
-    if (equals_ignoring_case(option, own)) return true;
+    if (equals_ignoring_case(option, own_name)) return true;
   }
   return false;
 }

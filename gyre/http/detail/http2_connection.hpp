@@ -115,7 +115,7 @@ class http2_connection final : public gyre::detail::slab_object,
   }
   void yield_turn();
   void handle_events();
-  void handle(const http2_event& event);
+  void handle_event(const http2_event& event);
   void begin_request(const http2_event& event);
   void flush() noexcept;
   void send_frames();
@@ -125,16 +125,16 @@ class http2_connection final : public gyre::detail::slab_object,
   void note_blocked_streams() noexcept;
   void note_unblocked_streams() noexcept;
   void end_if_over() noexcept;
-  void remove(http2_stream& stream) noexcept;
+  void remove_stream(http2_stream& stream) noexcept;
   void detach_all() noexcept;
   void close_tcp() noexcept;
   void on_deadline();
-  void expire(steady_time time);
+  void apply_time_limits(steady_time time);
   bool is_oldest_receiving(const http2_stream& stream) noexcept;
   bool has_room_for_head(std::size_t cost) const noexcept;
   bool has_room_for_body() const noexcept;
   void wake_writers();
-  std::size_t request_count() const noexcept { return stream_count_ + detached_->count; }
+  std::size_t request_count() const noexcept { return stream_count_ + detached_handlers_->count; }
   std::size_t max_requests() const noexcept {
     return std::max<std::size_t>(present_limit(core_->options.http2.max_streams), 1);
   }
@@ -156,7 +156,7 @@ class http2_connection final : public gyre::detail::slab_object,
     std::size_t count = 0;
     std::size_t bytes = 0;
   };
-  const std::shared_ptr<detached_handlers> detached_;
+  const std::shared_ptr<detached_handlers> detached_handlers_;
   const std::shared_ptr<const char> life_;  // only the connection owns it
   gyre::detail::posted_flush posted_flush_;
   http2_session session_;

@@ -542,7 +542,7 @@ std::size_t http2_session::pass_on(std::span<const std::byte> bytes, std::size_t
   work_of_pause_ = work_ + std::min(max_work, unlimited_work - work_);
   const ssize_t result = nghttp2_session_mem_recv(
       session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  check(static_cast<int>(std::min<ssize_t>(0, result)));
+  check_result(static_cast<int>(std::min<ssize_t>(0, result)));
   return is_paused_ && result >= 0 ? static_cast<std::size_t>(result) : bytes.size();
 }
 
@@ -649,7 +649,7 @@ void http2_session::end_abuse() { fail(http2_error::enhance_your_calm); }
 
 // Handles the result of a function of nghttp2. An error that is not fatal is ignored, because it
 // concerns a stream that has ended.
-void http2_session::check(int result) {
+void http2_session::check_result(int result) {
   switch (result) {
     case NGHTTP2_ERR_NOMEM:
     case NGHTTP2_ERR_CALLBACK_FAILURE: has_failed_ = true; return;
@@ -683,11 +683,11 @@ void http2_session::respond(std::int32_t stream, const header_block& head,
   const own_message scope(*this);
   const name_values fields(head);
   nghttp2_data_provider provider{.source = {.ptr = body}, .read_callback = callbacks::offer_data};
-  check(nghttp2_submit_response(session_, stream, fields.data(), fields.size(),
-                                body == nullptr ? nullptr : &provider));
+  check_result(nghttp2_submit_response(session_, stream, fields.data(), fields.size(),
+                                       body == nullptr ? nullptr : &provider));
   // Incremental responses take turns, one frame each; otherwise one would be sent after the other.
   const nghttp2_extpri in_turn{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
-  check(nghttp2_session_change_extpri_stream_priority(session_, stream, &in_turn, 1));
+  check_result(nghttp2_session_change_extpri_stream_priority(session_, stream, &in_turn, 1));
 }
 
 std::int32_t http2_session::request(const header_block& head, http2_body_source* body,
@@ -700,7 +700,7 @@ std::int32_t http2_session::request(const header_block& head, http2_body_source*
       nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
                              body == nullptr ? nullptr : &provider, owner);
   frames_.give(frames_per_request);
-  check(std::min(stream, 0));
+  check_result(std::min(stream, 0));
   return std::max(stream, 0);
 }
 
@@ -718,32 +718,32 @@ bool http2_session::allows_websockets() const noexcept {
 }
 
 void http2_session::ping() {
-  if (!has_failed_) check(nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr));
+  if (!has_failed_) check_result(nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr));
 }
 
 void http2_session::send_interim(std::int32_t stream, const header_block& head) {
   if (has_failed_) return;
   const own_message scope(*this);
   const name_values fields(head);
-  check(nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(),
-                               fields.size(), nullptr));
+  check_result(nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(),
+                                      fields.size(), nullptr));
 }
 
 void http2_session::resume(std::int32_t stream) noexcept {
-  if (!has_failed_) check(nghttp2_session_resume_data(session_, stream));
+  if (!has_failed_) check_result(nghttp2_session_resume_data(session_, stream));
 }
 
 void http2_session::reset(std::int32_t stream, http2_error error) {
   if (has_failed_) return;
-  check(nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream,
-                                  static_cast<std::uint32_t>(error)));
+  check_result(nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream,
+                                         static_cast<std::uint32_t>(error)));
 }
 
 void http2_session::set_window(std::int32_t stream, std::size_t size) noexcept {
   constexpr std::size_t max = std::numeric_limits<std::int32_t>::max();
   if (has_failed_) return;
-  check(nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, stream,
-                                              static_cast<std::int32_t>(std::min(size, max))));
+  check_result(nghttp2_session_set_local_window_size(
+      session_, NGHTTP2_FLAG_NONE, stream, static_cast<std::int32_t>(std::min(size, max))));
 }
 
 std::size_t http2_session::window(std::int32_t stream) const noexcept {
@@ -762,29 +762,29 @@ std::size_t http2_session::send_window(std::int32_t stream) const noexcept {
 }
 
 void http2_session::credit_stream(std::int32_t stream, std::size_t count) noexcept {
-  if (!has_failed_) check(nghttp2_session_consume_stream(session_, stream, count));
+  if (!has_failed_) check_result(nghttp2_session_consume_stream(session_, stream, count));
 }
 
 void http2_session::credit_connection(std::size_t count) noexcept {
-  if (!has_failed_) check(nghttp2_session_consume_connection(session_, count));
+  if (!has_failed_) check_result(nghttp2_session_consume_connection(session_, count));
 }
 
 // --- The end ---
 
 void http2_session::announce_end() {
-  if (!has_failed_) check(nghttp2_submit_shutdown_notice(session_));
+  if (!has_failed_) check_result(nghttp2_submit_shutdown_notice(session_));
 }
 
 void http2_session::end() {
   if (has_failed_) return;
-  check(nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                              nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
-                              nullptr, 0));
+  check_result(nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                                     nghttp2_session_get_last_proc_stream_id(session_),
+                                     NGHTTP2_NO_ERROR, nullptr, 0));
 }
 
 void http2_session::fail(http2_error error) {
   if (has_failed_) return;
-  check(nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(error)));
+  check_result(nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(error)));
 }
 
 bool http2_session::is_over() const noexcept {
@@ -805,7 +805,7 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
   }();
   output_ = nullptr;
   if (size > 0) output.append(std::as_bytes(std::span(frame, static_cast<std::size_t>(size))));
-  check(static_cast<int>(std::min<ssize_t>(0, size)));
+  check_result(static_cast<int>(std::min<ssize_t>(0, size)));
   // Trailers and resets without further bytes make their frames in the next call.
   const bool has_more = !awaiting_trailers_.empty() || !unsendable_streams_.empty();
   submit_trailers();
@@ -822,7 +822,7 @@ void http2_session::submit_trailers() {
   const own_message scope(*this);
   for (const auto& [stream, trailers] : awaiting_trailers_) {
     const name_values fields(*trailers);
-    check(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
+    check_result(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
   }
   awaiting_trailers_.clear();
 }

@@ -265,7 +265,7 @@ class http2_session {
   bool charge_provoked_resets(steady_time time);
   void note_abuse(http2_abuse kind) noexcept;
   void end_abuse();
-  void check(int result);
+  void check_result(int result);
   void submit_trailers();
   void reset_ended_streams();
   void reset_unsendable_streams();

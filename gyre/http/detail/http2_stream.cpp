@@ -32,9 +32,9 @@ constexpr std::size_t min_window = std::size_t{32} << 10;
 
 // Whether the field belongs to a connection of HTTP/1.1, and so is not allowed (RFC 9113, 8.2.2).
 constexpr bool is_of_http1(std::string_view name) noexcept {
-  for (const std::string_view each :
+  for (const std::string_view field_name :
        {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}) {
-    if (equals_ignoring_case(name, each)) return true;
+    if (equals_ignoring_case(name, field_name)) return true;
   }
   return false;
 }
@@ -67,7 +67,7 @@ void http2_stream::begin(const header_block& head, bool is_end) {
   is_head_request_ = is_head(head);
   exchange_ = &shard_.acquire();
   connection_.core().begin_work();
-  if (const errc error = exchange_->begin(*this, head, is_end); error != no_error) {
+  if (const errc error = exchange_->begin_request(*this, head, is_end); error != no_error) {
     return refuse(error);
   }
   head_cost_ = head.cost();
@@ -104,7 +104,7 @@ void http2_stream::become_ready() {
 
 void http2_stream::run() {
   state_ = state::running;
-  exchange_->run();
+  exchange_->run_handler();
 }
 
 void http2_stream::receive(std::span<const std::byte> bytes) {

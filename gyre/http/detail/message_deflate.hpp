@@ -38,8 +38,8 @@ class message_deflater {
   const int level_;
   const unsigned window_bits_;
   std::unique_ptr<state> state_;
-  std::array<std::byte, tail_size> held_{};  // the newest bytes, which may belong to the tail
-  std::size_t held_size_ = 0;
+  std::array<std::byte, tail_size> tail_{};  // the newest bytes, which may belong to the tail
+  std::size_t held_tail_size_ = 0;
 };
 
 /// Unpacks messages, each of which may refer to those before it unless reset() was called.

@@ -210,12 +210,12 @@ errc read_status_line(std::string_view line, response_head& result) noexcept {
 // Parses a Content-Length (RFC 9110 8.6) of digits only. Refuses numbers that off_t cannot hold.
 errc read_length(std::string_view text, std::uint64_t& length) noexcept {
   if (text.empty()) return errc::bad_length;
-  constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1U;
+  constexpr std::uint64_t max_length = ~std::uint64_t{0} >> 1U;
   std::uint64_t number = 0;
   for (const char character : text) {
     if (!is_digit(character)) return errc::bad_length;
     const auto digit = static_cast<unsigned>(character - '0');
-    if (number > (highest - digit) / 10) return errc::bad_length;
+    if (number > (max_length - digit) / 10) return errc::bad_length;
     number = number * 10 + digit;
   }
   length = number;

@@ -64,9 +64,9 @@ bool asks_for_close(const http::fields& request) noexcept {
 }
 
 std::string basic_credentials(std::string_view user_info) {
-  std::string plain = percent_decode(user_info).value_or(std::string(user_info));
-  if (!user_info.contains(':')) plain += ':';
-  return "Basic " + gyre::detail::encode_base64(std::as_bytes(std::span(plain)));
+  std::string credentials = percent_decode(user_info).value_or(std::string(user_info));
+  if (!user_info.contains(':')) credentials += ':';
+  return "Basic " + gyre::detail::encode_base64(std::as_bytes(std::span(credentials)));
 }
 
 std::string make_request_head(const client_request& request, const request_route& route,

@@ -45,7 +45,7 @@ server_connection::~server_connection() {
     shard_.output.clear();
     shard_.output_owner = nullptr;
   }
-  if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+  if (current_exchange_ != nullptr) std::exchange(current_exchange_, nullptr)->detach();
   if (has_partial_head_) core_->end_work();
 }
 
@@ -125,12 +125,12 @@ bool server_connection::read_head(io::input& input) {
   has_head_begun_ = false;
   body_clock_ = {};
   clear_deadline();
-  current_ = &shard_.acquire();
+  current_exchange_ = &shard_.acquire();
   if (!std::exchange(has_partial_head_, false)) core_->begin_work();
   const std::span<const std::byte> head_bytes = input.take(*size);
-  if (const errc error = current_->begin(*this, head_bytes); error != errc{}) {
+  if (const errc error = current_exchange_->begin_request(*this, head_bytes); error != errc{}) {
     if (error == errc::unsupported_version && may_begin_http2(head_bytes)) {
-      std::exchange(current_, nullptr)->detach();
+      std::exchange(current_exchange_, nullptr)->detach();
       begins_http2_ = true;
       begin_closing();
       return false;
@@ -139,48 +139,48 @@ bool server_connection::read_head(io::input& input) {
     return false;
   }
   awaits_first_request_ = false;
-  if (!current_->body().expects_more()) {
+  if (!current_exchange_->body().expects_more()) {
     run_handler();
     return true;
   }
   state_ = state::body;
   body_clock_.begin(shard_.turn_begun);
-  if (current_->body().is_streamed()) {
+  if (current_exchange_->body().is_streamed()) {
     // The bytes after the head are taken first: if they complete the body, the connection can be
     // kept even after a response that does not read it.
-    if (const errc error = current_->receive_body(input); error != errc{}) {
+    if (const errc error = current_exchange_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
-    if (current_->body().expects_more()) pause_body_clock();
+    if (current_exchange_->body().expects_more()) pause_body_clock();
     run_handler();
   } else if (input.empty()) {
-    current_->send_continue();
+    current_exchange_->send_continue();
     set_body_deadline();
   }
   return true;
 }
 
 bool server_connection::read_body(io::input& input) {
-  if (current_ == nullptr) return false;
-  if (current_->body().expects_more()) {
-    if (const errc error = current_->receive_body(input); error != errc{}) {
+  if (current_exchange_ == nullptr) return false;
+  if (current_exchange_->body().expects_more()) {
+    if (const errc error = current_exchange_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
-    if (current_ == nullptr) return true;  // the handler has ended meanwhile
-    if (!current_->body().expects_more()) {
+    if (current_exchange_ == nullptr) return true;  // the handler has ended meanwhile
+    if (!current_exchange_->body().expects_more()) {
       clear_deadline();
       if (state_ == state::body) run_handler();
       return true;
     }
     if (state_ == state::body) {
       set_body_deadline();
-    } else if (!current_->body().arrival().has_begun() && !body_clock_.is_paused()) {
+    } else if (!current_exchange_->body().arrival().has_begun() && !body_clock_.is_paused()) {
       pause_body_clock();
     }
     // Reading continues if the rest of an incomplete chunk line is needed.
-    if (input.empty() || !current_->body().is_full()) return false;
+    if (input.empty() || !current_exchange_->body().is_full()) return false;
   }
   clear_deadline();
   pause_input();
@@ -210,7 +210,7 @@ void server_connection::switch_to_http2(io::input& input) {
 // Lets a protocol take the connection over in its next turn, because callers may still use this
 // object.
 void server_connection::hand_over(connection_protocol_pointer successor) noexcept {
-  current_ = nullptr;
+  current_exchange_ = nullptr;
   successor_ = std::move(successor);
   begin_closing();
   if (!is_in_turn_) set_deadline(shard_.loop().recent_time());
@@ -244,7 +244,7 @@ void server_connection::on_body_taken(std::size_t /*count*/) noexcept { resume_i
 
 void server_connection::want_body() {
   // These bytes may have come before the upgrade.
-  if (current_->is_upgraded()) return resume_input();
+  if (current_exchange_->is_upgraded()) return resume_input();
   if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
 }
@@ -256,11 +256,11 @@ void server_connection::pause_body_clock() noexcept {
 
 void server_connection::run_handler() {
   state_ = state::handler;
-  current_->run();
+  current_exchange_->run_handler();
 }
 
 void server_connection::on_exchange_ended(keep_alive future) noexcept {
-  current_ = nullptr;
+  current_exchange_ = nullptr;
   // Since the head was sent, the server may have begun to stop, or the peer may have ended its
   // side.
   if (future == keep_alive::kept && must_close()) {
@@ -345,11 +345,11 @@ void server_connection::send_file(body_source& source) {
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
   if (bytes.size() <= max_copied && (is_in_turn_ || shard_.schedule_flush())) {
     // Short writes are sent together, as the WebSocket messages that reply to those of one receive.
-    io::buffer& out = output();
-    if (framing.is_chunked()) out.append(framing.format_chunk_header(bytes.size()));
-    out.append(bytes);
-    if (framing.is_chunked()) out.append("\r\n");
-    if (out.size() >= server_shard::max_output) flush();
+    io::buffer& buffer = output();
+    if (framing.is_chunked()) buffer.append(framing.format_chunk_header(bytes.size()));
+    buffer.append(bytes);
+    if (framing.is_chunked()) buffer.append("\r\n");
+    if (buffer.size() >= server_shard::max_output) flush();
   } else if (framing.is_chunked()) {
     flush();
     const std::string_view line = framing.format_chunk_header(bytes.size());
@@ -403,7 +403,7 @@ void server_connection::refuse(errc error) {
   if (error == errc::timed_out) shard_.counts.timeouts.add(1);
   if (state_ == state::handler) {
     // The handler gets this error when it reads the body.
-    current_->fail_body(error);
+    current_exchange_->fail_body(error);
     return;
   }
   send_error(static_cast<status>(status_code_of(error)), make_error_code(error).message());
@@ -421,7 +421,7 @@ void server_connection::send_error(status code, std::string_view text) {
   head.put(text);
   head.put("\n");
   head.finish();
-  if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+  if (current_exchange_ != nullptr) std::exchange(current_exchange_, nullptr)->detach();
   begin_closing();
   if (is_in_turn_) return;
   flush();
@@ -430,22 +430,22 @@ void server_connection::send_error(status code, std::string_view text) {
 
 void server_connection::on_peer_ended() {
   has_peer_ended_ = true;
-  if (current_ != nullptr) current_->on_peer_ended();
+  if (current_exchange_ != nullptr) current_exchange_->on_peer_ended();
   if (successor_ != nullptr) return;
-  if (current_ != nullptr && state_ == state::handler) return;
+  if (current_exchange_ != nullptr && state_ == state::handler) return;
   begin_closing();
   close_tcp();
 }
 
 void server_connection::on_low_water() {
-  if (current_ != nullptr) current_->on_low_water();
+  if (current_exchange_ != nullptr) current_exchange_->on_low_water();
 }
 
 void server_connection::begin_stop() noexcept { shard_.stopping.request_stop(); }
 
 void server_connection::drain() {
   if (successor_ != nullptr) return;
-  if (current_ != nullptr || has_partial_head_) return;
+  if (current_exchange_ != nullptr || has_partial_head_) return;
   if (tcp_.pending_output() == 0) {
     tcp_.close(drain_linger, drain_linger);
   } else {
@@ -456,7 +456,8 @@ void server_connection::drain() {
 // --- Time limits ---
 
 void server_connection::set_body_deadline() noexcept {
-  const auto deadline = body_clock_.deadline(core_->options.timeouts, current_->body().received());
+  const auto deadline =
+      body_clock_.deadline(core_->options.timeouts, current_exchange_->body().received());
   if (deadline) set_deadline(*deadline);
 }
 

@@ -101,7 +101,7 @@ class server_connection final : public gyre::detail::slab_object,
   void resume_input() noexcept;
 
   const std::shared_ptr<server_core> core_;
-  exchange* current_ = nullptr;
+  exchange* current_exchange_ = nullptr;
   // The protocol that takes the connection over in this turn.
   connection_protocol_pointer successor_;
   body_clock body_clock_;

@@ -190,7 +190,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
                     route_match<std::unique_ptr<server_route>>& match) noexcept;
   std::vector<http::route_metrics> route_metrics() const;
   /// Reports an error of a handler, by `error_handler` or on stderr.
-  void report(const request& request, const std::exception_ptr& error) noexcept;
+  void report_error(const request& request, const std::exception_ptr& error) noexcept;
   /// Reports an error of a handler on stderr. `path`: of the request, or the pattern of its route.
   void print_error(std::string_view method, std::string_view path, steady_time now,
                    const std::exception_ptr& error) noexcept;
