@@ -101,7 +101,7 @@ task<> pipeline::admit() {
       connect();
       if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
       const std::shared_ptr<attempt> current_attempt = attempt_;
-      co_await current_attempt->done.wait();
+      co_await current_attempt->end_event.wait();
       if (current_attempt->error) std::rethrow_exception(current_attempt->error);
       continue;
     }
@@ -133,7 +133,7 @@ void pipeline::reserve_entries(std::size_t count) {
   entries_.resize(std::max(2 * entries_.size(), count_ + count));
 }
 
-std::uint64_t pipeline::enter(pending_reply* request, std::uint64_t position) noexcept {
+std::uint64_t pipeline::enter_request(pending_reply* request, std::uint64_t position) noexcept {
   return add_entry({request, position, true});
 }
 
@@ -239,7 +239,7 @@ void pipeline::on_connected() {
   note_input();
   try {
     start_health_timer();
-    begin();
+    begin_login();
   } catch (...) {
     fail(std::make_error_code(std::errc::not_enough_memory));
   }
@@ -271,12 +271,12 @@ void pipeline::end_attempt(std::exception_ptr error) {
   const std::shared_ptr<attempt> old_attempt = std::exchange(attempt_, nullptr);
   if (old_attempt == nullptr) return;
   old_attempt->error = std::move(error);
-  old_attempt->done.set();
+  old_attempt->end_event.set();
 }
 
 void pipeline::on_input(io::input& input) {
   note_input();
-  read(input);
+  read_input(input);
   if (options_.gathers && !output_.empty()) post_flush();
 }
 

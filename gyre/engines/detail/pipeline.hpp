@@ -121,7 +121,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Enters an admitted request, which begins at `position`; null if no caller waits for the reply.
   /// Returns its number: requests are numbered in the order in which they are entered. Calls
   /// request_flush().
-  std::uint64_t enter(pending_reply* request, std::uint64_t position) noexcept;
+  std::uint64_t enter_request(pending_reply* request, std::uint64_t position) noexcept;
   /// Gives an admission back that was not used.
   void cancel_admission() noexcept { admissions_.release(); }
   /// The reply to the request with this number goes to `successor`; null: it is dropped. No effect
@@ -139,9 +139,9 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
 
   /// Called when a connection has begun: forgets the earlier one, and appends the requests of the
   /// login, which ends with finish_login().
-  virtual void begin() = 0;
+  virtual void begin_login() = 0;
   /// Consumes complete messages, and completes the requests at front().
-  virtual void read(io::input& input) = 0;
+  virtual void read_input(io::input& input) = 0;
   /// Appends a request that does nothing, whose reply shows that the server lives.
   virtual void ping() = 0;
   /// Called when the connection has ended, and its requests have failed.
@@ -162,8 +162,8 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   void pop_front() noexcept;
   /// Starts the time to reply again, for example because is_reply_due() was false until now.
   void restart_reply_timeout() noexcept { note_input(); }
-  /// Called by begin() or later, when the login has ended: admits calls, or, with an error, fails
-  /// them with it.
+  /// Called by begin_login() or later, when the login has ended: admits calls, or, with an error,
+  /// fails them with it.
   void finish_login(std::exception_ptr error);
   /// Enters a request of the protocol itself, which needs no admission. Throws std::bad_alloc.
   std::uint64_t enter_internal_request(pending_reply* request, std::uint64_t position);
@@ -188,7 +188,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   };
   /// The event for which calls wait together: a connection, or the reason why there is none.
   struct attempt {
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
 

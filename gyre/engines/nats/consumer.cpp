@@ -87,7 +87,7 @@ class fetch_call {
         if (!event || !*event) co_return true;
         arrival = std::move(*event);
       }
-      if (const std::optional<bool> is_complete = take(std::move(*arrival))) {
+      if (const std::optional<bool> is_complete = handle_arrival(std::move(*arrival))) {
         if (*is_complete) co_return true;
         co_await sleep_for(fetch_pause);
         co_return false;
@@ -100,7 +100,7 @@ class fetch_call {
  private:
   // Returns nothing if the request continues, true if all messages have come, and false if the
   // request must be sent again.
-  std::optional<bool> take(message&& arrival) {
+  std::optional<bool> handle_arrival(message&& arrival) {
     if (arrival.subject() != inbox_) {
       messages_.push_back(std::move(arrival));
       return std::nullopt;

@@ -74,11 +74,11 @@ void write_real(argument_writer& output, double number) {
     return output.write_binary(std::bit_cast<std::uint64_t>(number));
   }
   if (output.type() == oids::float4) {
-    const auto single = static_cast<float>(number);
-    if (std::isinf(single) && !std::isinf(number)) {
+    const auto narrow_number = static_cast<float>(number);
+    if (std::isinf(narrow_number) && !std::isinf(number)) {
       output.throw_out_of_range(std::to_string(number));
     }
-    return output.write_binary(std::bit_cast<std::uint32_t>(single));
+    return output.write_binary(std::bit_cast<std::uint32_t>(narrow_number));
   }
   if (std::isnan(number)) return output.write_text("NaN");
   if (std::isinf(number)) return output.write_text(number > 0 ? "Infinity" : "-Infinity");

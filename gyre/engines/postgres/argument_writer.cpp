@@ -81,9 +81,9 @@ void argument_writer::begin_text_element() {
 void argument_writer::append_quoted(std::string_view text) {
   output_.append(std::string_view("\""));
   while (!text.empty()) {
-    const std::size_t plain = std::min(text.find_first_of("\"\\"), text.size());
-    output_.append(text.substr(0, plain));
-    text.remove_prefix(plain);
+    const std::size_t plain_size = std::min(text.find_first_of("\"\\"), text.size());
+    output_.append(text.substr(0, plain_size));
+    text.remove_prefix(plain_size);
     if (text.empty()) break;
     output_.append(std::string_view("\\"));
     output_.append(text.substr(0, 1));

@@ -220,11 +220,11 @@ float column_traits<float>::read(const column_value& value) {
     case oids::float4: return load_float(value);
     case oids::float8: {
       const double number = load_double(value);
-      const auto single = static_cast<float>(number);
-      if (!std::isnan(number) && static_cast<double>(single) != number) {
+      const auto narrow_number = static_cast<float>(number);
+      if (!std::isnan(number) && static_cast<double>(narrow_number) != number) {
         value.throw_out_of_range(std::to_string(number) + ", which a double can hold");
       }
-      return single;
+      return narrow_number;
     }
     case oids::numeric: return static_cast<float>(detail::to_double(numeric_text(value)));
     case oids::int2:

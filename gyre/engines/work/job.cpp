@@ -15,7 +15,7 @@ constinit const task_local<std::optional<attempt_token>> current_attempt;
 }  // namespace detail
 
 job::job(detail::taken_job row, detail::worker_id worker) noexcept
-    : taken_(std::move(row)), worker_(worker), begun_(trace::detail::begin_now()) {}
+    : row_(std::move(row)), worker_(worker), begin_ticks_(trace::detail::begin_now()) {}
 
 job::~job() = default;
 

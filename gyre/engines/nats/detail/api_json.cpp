@@ -366,11 +366,11 @@ consumer_config read_consumer_config(const reply_object& object) {
   object.read("headers_only", config.headers_only);
   object.read("ack_policy", ack_names, config.ack);
   object.read("ack_wait", config.ack_wait);
-  if (const json* const times = object.find("backoff")) {
-    if (!times->is_array()) object.refuse("backoff");
-    for (const json& time : *times) {
-      if (!time.is_number_integer()) object.refuse("backoff");
-      config.backoff.emplace_back(std::chrono::nanoseconds{time.get<std::int64_t>()});
+  if (const json* const delays = object.find("backoff")) {
+    if (!delays->is_array()) object.refuse("backoff");
+    for (const json& delay : *delays) {
+      if (!delay.is_number_integer()) object.refuse("backoff");
+      config.backoff.emplace_back(std::chrono::nanoseconds{delay.get<std::int64_t>()});
     }
   }
   object.read("max_deliver", config.max_deliveries);

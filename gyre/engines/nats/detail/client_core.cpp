@@ -40,12 +40,12 @@ std::string random_token() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   constexpr std::size_t length = 22;  // 131 bits of randomness
-  std::array<std::byte, 2 * length> random{};
-  gyre::detail::require_random(random, server_link::client_name);
+  std::array<std::byte, 2 * length> random_bytes{};
+  gyre::detail::require_random(random_bytes, server_link::client_name);
   std::string token;
   for (std::size_t i = 0; i < length; ++i) {
-    const unsigned number = std::to_integer<unsigned>(random[2 * i]) << 8U |
-                            std::to_integer<unsigned>(random[2 * i + 1]);
+    const unsigned number = std::to_integer<unsigned>(random_bytes[2 * i]) << 8U |
+                            std::to_integer<unsigned>(random_bytes[2 * i + 1]);
     token += letters[number % letters.size()];
   }
   return token;
@@ -99,7 +99,7 @@ client_core::pending_request::pending_request(client_core& core, std::string_vie
   key_ = core.requests_.insert(*this);
 }
 
-message client_core::pending_request::take() {
+message client_core::pending_request::take_reply() {
   if (error_) std::rethrow_exception(error_);
   return std::move(reply_);
 }
@@ -301,7 +301,7 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
   auto result = as_expected(with_timeout(entry.wait(), deadline - self.loop().now()));
   const auto outcome = co_await std::move(result);
   if (!outcome) self.throw_request_timeout(subject);
-  co_return entry.take();
+  co_return entry.take_reply();
 }
 
 void client_core::throw_request_timeout(std::string_view subject) const {
@@ -391,7 +391,7 @@ void client_core::append_unsubscribe(std::uint64_t sid, std::uint64_t limit) {
 }
 
 // Removes a subscription that gets no further messages.
-void client_core::remove(subscription_state& target, bool must_unsubscribe) noexcept {
+void client_core::remove_subscription(subscription_state& target, bool must_unsubscribe) noexcept {
   subscriptions_.erase(target.sid);
   if (!must_unsubscribe || !is_ready()) return;
   try {
@@ -405,14 +405,14 @@ void client_core::remove(subscription_state& target, bool must_unsubscribe) noex
 // returned the end.
 void client_core::end_subscription(subscription_state& target, bool must_unsubscribe,
                                    const std::exception_ptr& error) noexcept {
-  remove(target, must_unsubscribe);
+  remove_subscription(target, must_unsubscribe);
   target.end(error);
   unconsumed_.push_back(target);
 }
 
 void client_core::unsubscribe(subscription_state& target) noexcept {
   if (!target.has_ended()) {
-    remove(target, !target.is_draining());
+    remove_subscription(target, !target.is_draining());
     target.end();
   }
   target.clear();
@@ -452,11 +452,11 @@ void client_core::on_message(const operation& delivery) {
   if (result == subscription_state::push_result::overflow) {
     end_subscription(*target, true,
                      error_with(make_error_code(errc::slow_consumer), target->subject()));
-    return report(notice::slow_consumer, std::string(target->subject()));
+    return report_notice(notice::slow_consumer, std::string(target->subject()));
   }
   if (target->has_reached_limit()) end_subscription(*target, false);
   if (result == subscription_state::push_result::first_dropped) {
-    report(notice::slow_consumer, std::string(target->subject()));
+    report_notice(notice::slow_consumer, std::string(target->subject()));
   }
 }
 
@@ -478,7 +478,7 @@ void client_core::on_server_error(std::string_view text) {
   ++server_errors_;
   const std::error_code code = make_error_code(code_of(text));
   if (code == errc::permission_denied) deny(text, error_with(code, text));
-  report(notice::server_error, text);
+  report_notice(notice::server_error, text);
 }
 
 // Ends the requests or the subscription that a permissions violation concerns. The text is
@@ -536,7 +536,7 @@ task<> client_core::drain(shared core) {
   client_core& self = of(core);
   if (self.is_closed()) co_return;
   if (const std::shared_ptr<drain_end> current_drain = self.drain_) {
-    co_await current_drain->done.wait();
+    co_await current_drain->end_event.wait();
     if (current_drain->error) std::rethrow_exception(current_drain->error);
     co_return;
   }
@@ -548,7 +548,7 @@ task<> client_core::drain(shared core) {
     drain_end& end;
     ~closing_scope() {
       core.close();
-      end.done.set();
+      end.end_event.set();
     }
   } const closing{self, *end};
   self.drain_ = end;

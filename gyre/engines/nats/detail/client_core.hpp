@@ -76,7 +76,7 @@ class client_core final : public server_link {
     std::string_view subject() const noexcept { return subject_; }
     auto wait() noexcept { return end_event_.wait(); }
     /// Returns the reply, or throws the error.
-    message take();
+    message take_reply();
 
     void complete(message reply) noexcept;
     void fail(const std::exception_ptr& error) noexcept;
@@ -102,7 +102,7 @@ class client_core final : public server_link {
 
   /// The end of a drain(), which later calls wait for.
   struct drain_end {
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
 
@@ -128,7 +128,7 @@ class client_core final : public server_link {
   [[noreturn, gnu::cold]] void throw_request_timeout(std::string_view subject) const;
   void take_reply(const operation& delivery);
   void deny(std::string_view text, const std::exception_ptr& error);
-  void remove(subscription_state& target, bool must_unsubscribe) noexcept;
+  void remove_subscription(subscription_state& target, bool must_unsubscribe) noexcept;
   void end_subscription(subscription_state& target, bool must_unsubscribe,
                         const std::exception_ptr& error = nullptr) noexcept;
   void end_all(const std::exception_ptr& error) noexcept;

@@ -80,7 +80,7 @@ task<bool> jetstream_core::wait_before_repetition(schedule& attempts, steady_tim
   co_return true;
 }
 
-task<message> jetstream_core::send(shared self, request api_request, schedule& attempts) {
+task<message> jetstream_core::send_request(shared self, request api_request, schedule& attempts) {
   for (;;) {
     duration limit = attempts.deadline - self->loop().now();
     if (api_request.is_repeatable)
@@ -111,7 +111,7 @@ task<message> jetstream_core::send(shared self, request api_request, schedule& a
 task<message> jetstream_core::ask_directly(shared self, std::string subject, std::string body) {
   schedule attempts(*self, std::nullopt);
   const request new_request{.subject = subject, .payload = body, .is_repeatable = true};
-  task<message> request_task = send(self, new_request, attempts);
+  task<message> request_task = send_request(self, new_request, attempts);
   co_return co_await std::move(request_task);
 }
 

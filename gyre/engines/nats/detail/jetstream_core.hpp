@@ -88,7 +88,7 @@ class jetstream_core {
   };
 
   /// Sends a request until a server or a service replies.
-  static task<message> send(shared self, request api_request, schedule& attempts);
+  static task<message> send_request(shared self, request api_request, schedule& attempts);
   /// Waits before a repetition. Returns false if there is no time for one.
   task<bool> wait_before_repetition(schedule& attempts, steady_time deadline) const;
   static task<publish_ack> publish_owned(shared self, std::string subject, std::string payload,
@@ -105,7 +105,7 @@ template <class T>
 task<T> jetstream_core::ask(shared self, request api_request, reader<T> parse) {
   schedule attempts(*self, api_request.timeout);
   for (;;) {
-    task<message> request_task = send(self, api_request, attempts);
+    task<message> request_task = send_request(self, api_request, attempts);
     const message reply = co_await std::move(request_task);
     std::exception_ptr error;
     try {

@@ -32,7 +32,7 @@ ordered_reader::ordered_reader(std::shared_ptr<jetstream_core> core, std::string
   config_.replicas = 1;
 }
 
-task<> ordered_reader::open() {
+task<> ordered_reader::open_consumer() {
   if (last_message_) {
     config_.deliver = deliver_policy::from_sequence;
     config_.start_sequence = *last_message_ + 1;
@@ -76,7 +76,7 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
   using outcome = pull_reader::outcome;
   for (;;) {
     if (reader_ == nullptr) {
-      task<> open_task = open();
+      task<> open_task = open_consumer();
       co_await std::move(open_task);
     }
     task<pull_reader::event> read_task = reader_->next(read_mode);
@@ -108,7 +108,7 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::next() {
 task<std::optional<ordered_reader::ordered_message>> ordered_reader::next_initial() {
   if (!has_initial_) co_return std::nullopt;
   if (reader_ == nullptr) {
-    task<> open_task = open();
+    task<> open_task = open_consumer();
     co_await std::move(open_task);
   }
   if (initial_left_ > 0) {

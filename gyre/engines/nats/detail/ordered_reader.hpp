@@ -36,7 +36,7 @@ class ordered_reader {
 
   /// Creates the consumer, so that messages from now on are found. Without this call the first read
   /// creates it.
-  task<> open();
+  task<> open_consumer();
   /// Waits for the next message, and returns it; std::nullopt once the client is closed.
   task<std::optional<ordered_message>> next();
   /// Returns the next of the messages that existed when the reader was opened; std::nullopt after

@@ -94,8 +94,8 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
     if (count == max_words) return false;
     words[count++] = line.substr(first, position - first);
   }
-  const std::size_t least = has_headers ? 5 : 4;
-  if (count != least && count != least + 1) return false;
+  const std::size_t min_words = has_headers ? 5 : 4;
+  if (count != min_words && count != min_words + 1) return false;
   const auto sid = gyre::detail::parse_decimal<std::uint64_t>(words[2]);
   const auto size = gyre::detail::parse_decimal<std::size_t>(words[count - 1]);
   const auto headers_size =
@@ -106,7 +106,7 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
   };
   sid_ = *sid;
   subject_ = part_of(words[1]);
-  reply_ = count == least ? part() : part_of(words[3]);
+  reply_ = count == min_words ? part() : part_of(words[3]);
   headers_size_ = *headers_size;
   body_size_ = *size;
   return true;

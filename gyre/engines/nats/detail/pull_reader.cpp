@@ -88,7 +88,7 @@ void pull_reader::notice_login() {
   if (core_->client()->logins() != logins_ && requested_messages_ > 0) begin_generation();
 }
 
-void pull_reader::pause() noexcept {
+void pull_reader::pause_requests() noexcept {
   resume_time_ = core_->loop().now() + failure_delays.delay(++failures_);
 }
 
@@ -187,7 +187,7 @@ std::optional<message> pull_reader::take_arrival() {
   return arrivals_.try_next();
 }
 
-std::optional<pull_reader::event> pull_reader::take() {
+std::optional<pull_reader::event> pull_reader::try_next() {
   while (std::optional<message> arrival = take_arrival()) {
     std::optional<event> next_event = classify(std::move(*arrival));
     if (!next_event) continue;
@@ -236,16 +236,16 @@ std::optional<pull_reader::event> pull_reader::classify(message&& content) {
       return event{outcome::message_too_large};
     case pull_status::busy:
       begin_generation();
-      pause();
+      pause_requests();
       return std::nullopt;
     case pull_status::no_responders:
       begin_generation();
-      pause();
+      pause_requests();
       return event{outcome::no_responders};
     case pull_status::consumer_deleted: begin_generation(); return event{outcome::consumer_deleted};
     case pull_status::refused:
       begin_generation();
-      pause();
+      pause_requests();
       return event{outcome::refused, std::move(content)};
   }
   return std::nullopt;

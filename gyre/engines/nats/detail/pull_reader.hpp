@@ -62,7 +62,7 @@ class pull_reader {
   /// if no server can tell at present. Errors: operation_cancelled.
   task<bool> may_have_consumer() const;
   /// Returns the next event, if one has come, and requests further messages.
-  std::optional<event> take();
+  std::optional<event> try_next();
 
  private:
   bool wants_request(mode read_mode) const noexcept;
@@ -78,7 +78,7 @@ class pull_reader {
   void begin_generation();
   /// Begins a generation if the requests were sent on an earlier connection.
   void notice_login();
-  void pause() noexcept;
+  void pause_requests() noexcept;
   /// Whether the server is silent; a new generation has then begun.
   bool notice_silence();
 

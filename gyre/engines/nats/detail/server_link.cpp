@@ -105,7 +105,7 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
       options_(with_tls(validate(options), server_address::parse_all(servers))),
       servers_(server_address::parse_all(servers), options.shuffle_servers, options.max_servers,
                options.seed.value_or(gyre::detail::random_seed())),
-      random_(options.seed.value_or(gyre::detail::random_seed())),
+      generator_(options.seed.value_or(gyre::detail::random_seed())),
       attempt_timer_(loop, [this] { begin_attempt(); }),
       parser_(options.max_message),
       login_timer_(loop, [this] { fail(make_error_code(errc::no_reply)); }),
@@ -173,7 +173,7 @@ task<> server_link::wait_for_attempt() {
   connect();
   if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
   const std::shared_ptr<attempt> current_attempt = attempt_;
-  co_await current_attempt->done.wait();
+  co_await current_attempt->end_event.wait();
   if (current_attempt->error) std::rethrow_exception(current_attempt->error);
 }
 
@@ -218,7 +218,7 @@ task<> server_link::ping() {
   append_ping();
   pong.number = pings_sent_;
   ping_waits_.push_back(pong);
-  co_await pong.done.wait();
+  co_await pong.end_event.wait();
   if (pong.error) std::rethrow_exception(pong.error);
 }
 
@@ -336,7 +336,7 @@ void server_link::schedule_attempt(bool is_first) {
   if (is_first || has_tried_all) {
     const exponential_backoff delays{.initial = options_.initial_delay,
                                      .longest = options_.longest_delay};
-    delay = delays.jittered_delay(++backoff_, random_);
+    delay = delays.jittered_delay(++backoff_, generator_);
   }
   attempt_timer_.start_after(delay);
 }
@@ -359,7 +359,7 @@ void server_link::end_attempt(std::exception_ptr error) {
   const std::shared_ptr<attempt> old_attempt = std::exchange(attempt_, nullptr);
   if (old_attempt == nullptr) return;
   old_attempt->error = std::move(error);
-  old_attempt->done.set();
+  old_attempt->end_event.set();
 }
 
 void server_link::give_up(const std::exception_ptr& error) {
@@ -412,12 +412,12 @@ void server_link::on_input(io::input& input) {
     if (!operation) return fail(make_error_code(operation.error()));
     if (!*operation) return;
     input.consume((*operation)->size);
-    take(**operation);
+    handle_operation(**operation);
     if (is_closed() || end_reason_) return;
   }
 }
 
-void server_link::take(const operation& item) {
+void server_link::handle_operation(const operation& item) {
   switch (item.kind) {
     case operation_kind::message:
       if (step_ != login_step::done) return fail(make_error_code(errc::bad_message));
@@ -447,7 +447,8 @@ void server_link::take_info(std::string_view json) {
     // The first INFO precedes an upgrade to TLS.
     servers_.discover(info_.connect_urls, options_.tls && (!is_first || options_.tls_first));
   }
-  if (is_new_lame_duck) report(notice::lame_duck, servers_.current().address.server.to_string());
+  if (is_new_lame_duck)
+    report_notice(notice::lame_duck, servers_.current().address.server.to_string());
   if (is_first && step_ == login_step::info && !is_closed()) begin_login();
 }
 
@@ -472,7 +473,7 @@ void server_link::take_pong() {
   ++pongs_received_;
   if (step_ == login_step::pong) return end_login();
   while (!ping_waits_.empty() && ping_waits_.front().number <= pongs_received_) {
-    ping_waits_.pop_front()->done.set();
+    ping_waits_.pop_front()->end_event.set();
   }
 }
 
@@ -492,7 +493,7 @@ void server_link::end_login() {
   flush();
   update_writable();
   end_attempt(nullptr);
-  report(notice::connected, servers_.current().address.server.to_string());
+  report_notice(notice::connected, servers_.current().address.server.to_string());
 }
 
 void server_link::take_error(std::string_view text) {
@@ -534,7 +535,7 @@ void server_link::on_closed(std::error_code cause) {
   lose_pings(error);
   on_lost(error);
   schedule_attempt(true);
-  report(notice::disconnected, servers_.current().address.server.to_string());
+  report_notice(notice::disconnected, servers_.current().address.server.to_string());
 }
 
 // Returns the code for the end of a connection that has ended because of `cause`.
@@ -556,7 +557,7 @@ std::exception_ptr server_link::error_of(std::error_code code,
 void server_link::lose_pings(const std::exception_ptr& error) noexcept {
   while (ping_wait* const front = ping_waits_.pop_front()) {
     front->error = error;
-    front->done.set();
+    front->end_event.set();
   }
 }
 
@@ -564,7 +565,7 @@ void server_link::set_notice_handler(notice_handler handler) {
   notice_handler_ = handler ? std::make_shared<notice_handler>(std::move(handler)) : nullptr;
 }
 
-void server_link::report(notice event, std::string_view text) {
+void server_link::report_notice(notice event, std::string_view text) {
   // The handler may replace itself.
   const std::shared_ptr<notice_handler> handler = notice_handler_;
   if (handler != nullptr) (*handler)(event, text);

@@ -124,7 +124,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
 
   // --- For the core's use ---
 
-  void report(notice event, std::string_view text);
+  void report_notice(notice event, std::string_view text);
   /// Ends the connection because of what the server has sent, or has not.
   void fail(std::error_code error);
 
@@ -133,7 +133,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   enum class login_step : std::uint8_t { info, pong, done };
   /// The event for which calls wait together: a connection, or the reason why there is none.
   struct attempt {
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
   struct ping_wait : intrusive_list_node {
@@ -142,7 +142,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
     ~ping_wait() { unlink(); }
 
     std::uint64_t number = 0;
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
   /// Counts a call that waits, up to `max_waiting`.
@@ -179,7 +179,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   void on_connected();
   void on_input(io::input& input);
   void on_closed(std::error_code cause);
-  void take(const operation& item);
+  void handle_operation(const operation& item);
   void take_info(std::string_view json);
   void take_pong();
   void take_error(std::string_view text);
@@ -194,7 +194,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   event_loop& loop_;
   const client_options options_;
   server_pool servers_;
-  gyre::detail::splitmix64 random_;
+  gyre::detail::splitmix64 generator_;
   std::shared_ptr<tls_transport> encryption_;
   state state_ = state::idle;
 

@@ -11,9 +11,9 @@ server_pool::server_pool(std::vector<server_address> servers, bool must_shuffle,
                          std::size_t max_servers, std::uint64_t seed)
     : must_shuffle_(must_shuffle),
       max_servers_(std::max(max_servers, servers.size())),
-      random_(seed) {
+      generator_(seed) {
   for (server_address& address : servers) entries_.push_back({.address = std::move(address)});
-  if (must_shuffle_) std::ranges::shuffle(entries_, random_);
+  if (must_shuffle_) std::ranges::shuffle(entries_, generator_);
 }
 
 const server_pool::entry& server_pool::next() noexcept {
@@ -72,7 +72,7 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
 }
 
 void server_pool::shuffle_others() noexcept {
-  std::ranges::shuffle(entries_.begin() + 1, entries_.end(), random_);
+  std::ranges::shuffle(entries_.begin() + 1, entries_.end(), generator_);
 }
 
 }  // namespace gyre::nats::detail

@@ -83,7 +83,7 @@ client_core::client_core(event_loop& loop, const client_options& options)
       options_((check(options), options)),
       login_(std::make_shared<credentials>(options.user, options.password)),
       tls_(context_of(options)),
-      random_(gyre::detail::random_seed()),
+      generator_(gyre::detail::random_seed()),
       owned_connections_(std::make_shared<connection_list>()) {
   connection_options own_options = options_of_connection();
   own_options.is_shared = false;
@@ -178,18 +178,19 @@ std::shared_ptr<connection_core> client_core::choose_shared() {
     return connection->is_fenced() ? max_value - 1
                                    : connection->in_flight() + connection->waiting();
   };
-  const std::shared_ptr<connection_core>& least =
+  const std::shared_ptr<connection_core>& least_loaded =
       *std::ranges::min_element(shared_connections_, {}, load);
-  if (!least->is_ready()) return shared_connections_.front();
-  if (load(least) >= options_.pipeline_depth && shared_connections_.size() < options_.max_shared) {
-    const std::shared_ptr<connection_core> connection = least;
+  if (!least_loaded->is_ready()) return shared_connections_.front();
+  if (load(least_loaded) >= options_.pipeline_depth &&
+      shared_connections_.size() < options_.max_shared) {
+    const std::shared_ptr<connection_core> connection = least_loaded;
     add_shared();
     // The new connection opens in the background; the present ones serve the calls meanwhile.
     shared_connections_.back()->set_needed(true);
     shared_connections_.back()->connect_if_needed();
     return connection;
   }
-  return least;
+  return least_loaded;
 }
 
 void client_core::add_shared() {

@@ -413,7 +413,7 @@ void connection_core::begin_batch(statement_request& request,
   });
   open_batch_ = &request;
   fence();
-  start_flight(request, prefix.size(), enter(&request, begin_position));
+  start_flight(request, prefix.size(), enter_request(&request, begin_position));
 }
 
 void connection_core::append_to_batch(const statement_request& request,
@@ -491,7 +491,7 @@ void connection_core::resume_reading() noexcept {
 
 // --- The connection ---
 
-void connection_core::begin() {
+void connection_core::begin_login() {
   is_logged_in_ = false;
   has_failed_ = false;
   is_paused_ = false;
@@ -529,14 +529,14 @@ bool connection_core::is_reply_due() const noexcept {
   return *front() == own_request_.get() || options_.reply_timeout > duration::zero();
 }
 
-void connection_core::read(io::input& input) {
+void connection_core::read_input(io::input& input) {
   try {
     while (!has_failed_ && !is_paused_) {
       const auto phase = is_logged_in_ ? connection_phase::ready : connection_phase::login;
       const auto message = take_message(input, phase, options_.max_message);
       if (!message) return give_up(message.error());
       if (!*message) return;
-      if (!take(**message)) return give_up(errc::bad_message);
+      if (!handle_message(**message)) return give_up(errc::bad_message);
     }
     if (has_failed_) input.consume_all();
   } catch (...) {
@@ -545,7 +545,7 @@ void connection_core::read(io::input& input) {
   }
 }
 
-bool connection_core::take(const backend_message& message) {
+bool connection_core::handle_message(const backend_message& message) {
   switch (message.kind) {
     case message_kind::notice: return take_notice(message.body);
     case message_kind::notification: return take_notification(message.body);

@@ -187,8 +187,8 @@ class connection_core final : public engines::detail::pipeline {
   std::uint64_t write_request(Write write);
   void start_flight(statement_request& request, std::size_t prefix, std::uint64_t number) noexcept;
 
-  void begin() override;
-  void read(io::input& input) override;
+  void begin_login() override;
+  void read_input(io::input& input) override;
   void ping() override;
   void connection_ended() noexcept override;
   bool needs_connection() const noexcept override { return is_needed_; }
@@ -199,7 +199,7 @@ class connection_core final : public engines::detail::pipeline {
   std::shared_ptr<preparation> start_preparation(std::string_view text);
 
   // These functions return false for a message that is not valid in the present state.
-  bool take(const backend_message& message);
+  bool handle_message(const backend_message& message);
   bool take_notice(std::span<const std::byte> body);
   bool take_notification(std::span<const std::byte> body);
   bool take_setting(std::span<const std::byte> body);
@@ -282,7 +282,7 @@ void connection_core::append(statement_request& request, std::size_t prefix, Wri
     cancel_admission();
     throw;
   }
-  start_flight(request, prefix, enter(&request, begin_position));
+  start_flight(request, prefix, enter_request(&request, begin_position));
 }
 
 }  // namespace gyre::postgres::detail

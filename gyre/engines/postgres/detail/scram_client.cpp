@@ -54,9 +54,9 @@ std::uint32_t parse_iterations(std::string_view text) {
 }  // namespace
 
 std::string make_scram_nonce() {
-  std::array<std::byte, 18> random{};
-  gyre::detail::require_random(random, "gyre::postgres: random numbers");
-  return gyre::detail::encode_base64(random);
+  std::array<std::byte, 18> random_bytes{};
+  gyre::detail::require_random(random_bytes, "gyre::postgres: random numbers");
+  return gyre::detail::encode_base64(random_bytes);
 }
 
 scram_client::scram_client(credentials& user, std::string nonce, scram_binding binding,

@@ -226,7 +226,7 @@ void client_core::end() noexcept {
 
 // --- Login ---
 
-void client_core::begin() {
+void client_core::begin_login() {
   scanner_ = reply_scanner(options_.max_reply);
   has_push_ = false;
   ++connections_;
@@ -292,7 +292,7 @@ void client_core::ping() {
 
 // --- Replies ---
 
-void client_core::read(io::input& input) {
+void client_core::read_input(io::input& input) {
   while (!input.empty()) {
     const auto length = scanner_.scan(input.text());
     if (!length) return fail(make_error_code(length.error()));

@@ -219,8 +219,8 @@ class client_core final : public engines::detail::pipeline {
   void abandon_replies(std::uint64_t first, std::uint64_t last,
                        const awaited_reply& reply) noexcept;
 
-  void begin() override;
-  void read(io::input& input) override;
+  void begin_login() override;
+  void read_input(io::input& input) override;
   void ping() override;
   bool needs_connection() const noexcept override { return messages_.has_subscriptions(); }
   bool is_reply_due() const noexcept override { return !may_wait_; }
@@ -278,7 +278,7 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
   }
   for (std::size_t replies_left = prefix_count; replies_left > 0; --replies_left)
     core.enter_internal_request(prefix_reply, position);
-  last_ = core.enter(&reply, position);
+  last_ = core.enter_request(&reply, position);
   first_ = last_ - prefix_count;
   ++core.commands_;
 }

@@ -88,8 +88,8 @@ command_rule rule_of_written(std::string_view command) noexcept {
   const std::string_view name = arguments.next().value_or("");
   if (equals_ignoring_case(name, "CLIENT")) {
     const std::string_view subcommand = arguments.next().value_or("");
-    for (const char* upper : {"CACHING", "REPLY", "TRACKING"}) {
-      if (equals_ignoring_case(subcommand, upper)) return command_rule::refused;
+    for (const char* refused_name : {"CACHING", "REPLY", "TRACKING"}) {
+      if (equals_ignoring_case(subcommand, refused_name)) return command_rule::refused;
     }
     return equals_ignoring_case(subcommand, "SETNAME") ? command_rule::own : command_rule::shared;
   }

@@ -150,7 +150,7 @@ bool is_refusal(const std::system_error& error) noexcept {
 }  // namespace
 
 worker_core::worker_core(postgres::client& db, worker_options options)
-    : db_(db), options_(std::move(options)), random_(gyre::detail::random_seed()) {
+    : db_(db), options_(std::move(options)), generator_(gyre::detail::random_seed()) {
   if (options_.lease < seconds{1}) refuse("a lease of less than 1 s");
   if (options_.max_running < 1) refuse("max_running of less than 1");
   if (options_.poll_interval <= duration::zero()) refuse("no poll_interval");
@@ -192,15 +192,15 @@ void worker_core::add(std::string kind, type_erased_transaction_handler handler,
 task<> worker_core::run() {
   if (std::exchange(has_run_, true))
     throw std::logic_error("work::worker: run() was called before");
-  executor& home = co_await current_executor();
-  timers_ = home.timers();
+  executor& own_executor = co_await current_executor();
+  timers_ = own_executor.timers();
   if (timers_ == nullptr)
     throw std::logic_error("work::worker: run() needs an executor with timers");
 
   lease_db_.emplace(db_.loop(), lease_client_options());
-  handlers_.emplace(home);
-  async_scope services(home);
-  async_scope takers(home);
+  handlers_.emplace(own_executor);
+  async_scope services(own_executor);
+  async_scope takers(own_executor);
   std::exception_ptr stop;
   takers.spawn(take_jobs(), "work: take jobs");
   services.spawn(store_reports(), "work: store reports");
@@ -287,12 +287,12 @@ task<> worker_core::take_ready_jobs() {
     co_return;
   }
   const steady_time planned_release = std::exchange(next_release_, steady_time::min());
-  co_await take(slots);
+  co_await fill_slots(slots);
   // If the reply is lost, the time stays in the past: the next tick tries again.
   next_release_ = planned_release;
 }
 
-task<> worker_core::take(const free_slots& slots) {
+task<> worker_core::fill_slots(const free_slots& slots) {
   const worker_id worker = worker_;
   ++metrics_.takes;
   for (handled_kind& kind : kinds_) kind.is_notified = false;
@@ -438,8 +438,8 @@ task<> worker_core::run_job(running_job current_job, handled_kind& kind) {
                         .outcome = "finished"};
   std::exception_ptr error;
   try {
-    const duration limit = current_job->taken_.time_limit_ms
-                               ? duration(milliseconds{*current_job->taken_.time_limit_ms})
+    const duration limit = current_job->row_.time_limit_ms
+                               ? duration(milliseconds{*current_job->row_.time_limit_ms})
                                : kind.options.time_limit;
     task<std::string> work = kind.handler(*current_job);
     if (kind.options.executor != nullptr) work = on(*kind.options.executor, std::move(work));
@@ -464,7 +464,7 @@ task<> worker_core::run_job(running_job current_job, handled_kind& kind) {
 
 void worker_core::retire_job(running_job current_job, handled_kind& kind,
                              std::optional<attempt_report> report) {
-  trace::detail::record_since(current_job->begun_, trace::detail::event_kind::job,
+  trace::detail::record_since(current_job->begin_ticks_, trace::detail::event_kind::job,
                               trace::detail::address_of(kind.label.c_str()),
                               static_cast<std::uint64_t>(current_job->id()));
   if (report) {
@@ -577,7 +577,7 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
   for (const job* const job : jobs) {
     ids.push_back(job->id());
     attempts.push_back(job->attempt());
-    const auto& own_limit = job->taken_.time_limit_ms;
+    const auto& own_limit = job->row_.time_limit_ms;
     limit =
         std::min(limit, own_limit ? duration(milliseconds{*own_limit}) : kind.options.time_limit);
   }
@@ -618,7 +618,7 @@ worker_core::attempt_report worker_core::report_failure(const job& current_job,
   const auto failures = static_cast<std::size_t>(current_job.failures()) + 1;
   const exponential_backoff half_delay{.initial = delay.initial / 2, .longest = delay.longest / 2};
   report.delay_ms = to_milliseconds(
-      duration(half_delay.delay(failures) + half_delay.jittered_delay(failures, random_)));
+      duration(half_delay.delay(failures) + half_delay.jittered_delay(failures, generator_)));
   return report;
 }
 
@@ -923,7 +923,8 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
       report_event_.set();
       co_return;
     }
-    const duration delay = statement_delay.jittered_delay(++failures, random_) + milliseconds{20};
+    const duration delay =
+        statement_delay.jittered_delay(++failures, generator_) + milliseconds{20};
     if (ends_with_draining) {
       static_cast<void>(co_await as_expected(with_timeout(drain_requested_.wait(), delay)));
     } else {

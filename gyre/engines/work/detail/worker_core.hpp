@@ -115,7 +115,7 @@ class worker_core {
 
   task<> take_jobs();
   task<> take_ready_jobs();
-  task<> take(const free_slots& slots);
+  task<> fill_slots(const free_slots& slots);
   task<> release_unknown_jobs();
   [[nodiscard]] free_slots find_free_slots() const;
   /// `due_ms`: the time until the first scheduled job, if there is one.
@@ -174,7 +174,7 @@ class worker_core {
   /// statements on its shared ones.
   std::optional<postgres::client> lease_db_;
   const worker_options options_;
-  gyre::detail::splitmix64 random_;
+  gyre::detail::splitmix64 generator_;
   timer_service* timers_ = nullptr;  // the timers of the coroutine that runs the worker
 
   std::deque<handled_kind> kinds_;
