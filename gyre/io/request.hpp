@@ -288,7 +288,7 @@ struct read_request : request {
 
   // For the backend: the memory that is not yet filled, and the number of bytes read.
   std::span<std::byte> rest;
-  std::size_t moved_bytes = 0;
+  std::size_t done = 0;
 
  private:
   bool is_whole_;
@@ -306,7 +306,7 @@ struct write_request : request {
 
   // For the backend: the bytes that are not written yet, and the number of bytes written.
   std::span<const std::byte> rest;
-  std::size_t moved_bytes = 0;
+  std::size_t done = 0;
 
  private:
   bool is_whole_;

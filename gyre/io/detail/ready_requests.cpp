@@ -547,11 +547,10 @@ result ready_requests::transfer(Request& request, handle_flag readiness) noexcep
       outcome = note_write(target, write_some(request, bytes), bytes.size());
     }
     if (!outcome) return outcome;
-    request.moved_bytes += outcome.count();
+    request.done += outcome.count();
     request.rest = request.rest.subspan(outcome.count());
     const bool is_at_end = readiness == handle_flag::may_read && outcome.count() == 0;
-    if (!request.whole() || request.rest.empty() || is_at_end)
-      return result::of(request.moved_bytes);
+    if (!request.whole() || request.rest.empty() || is_at_end) return result::of(request.done);
     if (!target.flags.has(readiness)) return result::failure(EAGAIN);
     if (bytes_left(request.way()) == 0) break;
   }

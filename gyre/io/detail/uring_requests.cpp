@@ -515,9 +515,9 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
       auto& read_operation = static_cast<read_request&>(reader);
       const std::size_t count = entry.early_bytes.read(buffers_, read_operation.rest);
       read_operation.rest = read_operation.rest.subspan(count);
-      read_operation.moved_bytes += count;
+      read_operation.done += count;
       if (read_operation.whole() && !read_operation.rest.empty()) return std::nullopt;
-      return result::of(read_operation.moved_bytes);
+      return result::of(read_operation.done);
     }
     case request_kind::scatter:
       return result::of(scatter_early(entry, static_cast<scatter_request&>(reader).pieces));

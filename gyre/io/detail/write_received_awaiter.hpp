@@ -31,7 +31,7 @@ struct write_rest_operation : write_operation {
   write_rest_operation(open_descriptor* descriptor, std::span<const std::byte> bytes,
                        std::size_t bytes_before) noexcept
       : write_operation(descriptor, bytes, true) {
-    moved_bytes = bytes_before;
+    done = bytes_before;
   }
 };
 
@@ -158,8 +158,7 @@ class [[nodiscard]] write_received_awaiter {
     if (memory == nullptr) return end_at_once(io::result::failure(ENOMEM), context);
     auto* const copy = static_cast<std::byte*>(memory) + sizeof(wait);
     std::memcpy(copy, request.rest.data(), count);
-    wait_ = new (memory)
-        wait(descriptor(), std::span<const std::byte>(copy, count), request.moved_bytes);
+    wait_ = new (memory) wait(descriptor(), std::span<const std::byte>(copy, count), request.done);
     word_ = waiting;
     return true;
   }

@@ -171,9 +171,9 @@ io::result scripted_connection::read_whole(io::read_request& request) noexcept {
     if (!part) return part;
     if (part.count() == 0) break;
     request.rest = request.rest.subspan(part.count());
-    request.moved_bytes += part.count();
+    request.done += part.count();
   }
-  return io::result::of(request.moved_bytes);
+  return io::result::of(request.done);
 }
 
 io::result scripted_connection::receive(io::request& request, io::receive_memory& memory) noexcept {
@@ -236,9 +236,9 @@ io::result scripted_connection::write_all(io::write_request& request) noexcept {
     const io::result part = write({&rest, 1});
     if (!part || !request.whole()) return part;
     request.rest = request.rest.subspan(part.count());
-    request.moved_bytes += part.count();
+    request.done += part.count();
   }
-  return io::result::of(request.moved_bytes);
+  return io::result::of(request.done);
 }
 
 scripted_backend& scripted_backend::find_or_create(virtual_poller& time) {
