@@ -72,8 +72,8 @@ void sleep_while(const atomic<T>& value, T old_value) noexcept {
 /// `value` must outlive the call. No system call if no thread sleeps.
 template <typename T>
 void store_and_wake(atomic<T>& value, T new_value) noexcept {
-  // An exchange, because notify_all() of libstdc++ could load the number of sleepers before a mere
-  // store becomes visible.
+  // The exchange is stronger than a store, because notify_all() of libstdc++ could load the number
+  // of sleepers before a mere store becomes visible.
   value.exchange(new_value, std::memory_order_seq_cst);
   value.notify_all();
 }

@@ -64,7 +64,7 @@ std::optional<double> legacy_quota_in(const std::string& group) {
 
 // A mount of a hierarchy of control groups.
 struct hierarchy_mount {
-  std::string root;  // path of the control group that is mounted
+  std::string root;  // the path of the mounted control group
   std::string mount_point;
   bool is_unified;
 };
@@ -72,19 +72,19 @@ struct hierarchy_mount {
 // Decodes the octal escapes of mountinfo, which writes a blank as \040.
 std::string unescape(std::string_view text) {
   const auto is_octal = [](char digit) { return digit >= '0' && digit <= '7'; };
-  std::string plain;
+  std::string decoded_text;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string_view digits = text.substr(i + 1).substr(0, 3);
     if (text[i] == '\\' && digits.size() == 3 && std::ranges::all_of(digits, is_octal)) {
       int code = 0;
       std::from_chars(digits.data(), digits.data() + digits.size(), code, 8);
-      plain += static_cast<char>(code);
+      decoded_text += static_cast<char>(code);
       i += 3;
     } else {
-      plain += text[i];
+      decoded_text += text[i];
     }
   }
-  return plain;
+  return decoded_text;
 }
 
 // Parses a line of mountinfo; see proc_pid_mountinfo(5):
@@ -115,7 +115,7 @@ std::optional<std::string> path_below(std::string_view mounted_group, std::strin
 // The control groups (cgroups) of this process that can limit its CPU time.
 struct process_groups {
   std::optional<std::string> unified_group;
-  std::optional<std::string> legacy_group;  // in the hierarchy of the controller `cpu`
+  std::optional<std::string> legacy_group;  // the group in the hierarchy of the controller `cpu`
 };
 
 // Parses lines of "NUMBER:CONTROLLERS:GROUP"; the line of the unified hierarchy begins with "0::".

@@ -23,8 +23,8 @@ namespace detail {
 /// Hints that the line at `address`, which need not be valid, will soon be written by this core.
 inline void prefetch_to_write(const void* address) noexcept {
 #if defined(__x86_64__)
-  // Written in assembly, because for the baseline of x86-64 the builtin falls back to a prefetch
-  // for reading. Every 64-bit processor accepts the instruction, if only as a no-operation.
+  // The builtin falls back to a prefetch for reading on the baseline of x86-64, so this is
+  // assembly. Every 64-bit processor accepts the instruction, if only as a no-operation.
   __asm__ volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
 #else
   __builtin_prefetch(address, 1);

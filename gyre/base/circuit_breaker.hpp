@@ -100,8 +100,8 @@ class circuit_breaker {
   std::array<step_counts, steps> counts_{};
   circuit_state state_ = circuit_state::closed;
   bool has_probe_ = false;    // whether the probe of the state half_open runs
-  steady_time probe_time_{};  // of the state open: when a probe is allowed
-  std::uint64_t epoch_ = 0;   // the number of changes of the state
+  steady_time probe_time_{};  // the time of the next probe in the state open
+  std::uint64_t epoch_ = 0;   // counts the changes of the state
   std::size_t running_calls_ = 0;
   std::uint64_t refused_calls_ = 0;
   std::uint64_t openings_ = 0;

@@ -51,15 +51,14 @@ class duration : public std::chrono::nanoseconds {
       if (std::cmp_less(length.count(), min_count / unit)) return min();
       return nanoseconds{static_cast<std::int64_t>(length.count()) * unit};
     } else {
-      // Computed in floating point, because a product of integers could overflow before the
-      // division.
+      // Floating point is used because a product of integers could overflow before the division.
       const auto count =
           static_cast<long double>(length.count()) * Period::num * parts_of_second / Period::den;
       if (count >= static_cast<long double>(max_count)) return max();
       if (count > static_cast<long double>(min_count)) {
         return nanoseconds{static_cast<std::int64_t>(count)};
       }
-      return count <= static_cast<long double>(min_count) ? min() : zero();  // zero() for a NaN
+      return count <= static_cast<long double>(min_count) ? min() : zero();  // a NaN becomes zero()
     }
   }
 };

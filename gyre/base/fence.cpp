@@ -20,8 +20,9 @@ bool is_switched_off() noexcept {
   return value != nullptr && std::string_view{value} == "0";
 }
 
-// Decides once for the process. Every heavy fence calls this function first, so no heavy fence can
-// use the fallback after the light fences have become free.
+// Whether heavy fences use membarrier(2), which is decided once for the process. Every heavy fence
+// calls this function first, so no heavy fence can use the fallback after the light fences have
+// become free.
 bool uses_membarrier() noexcept {
   static const bool is_supported = [] {
     const bool is_available = !is_switched_off() &&
@@ -34,7 +35,7 @@ bool uses_membarrier() noexcept {
   return is_supported;
 }
 
-// Makes light fences free when the program starts, not at the first heavy fence.
+// The variable makes light fences free when the program starts, not at the first heavy fence.
 [[maybe_unused]] const bool decided_at_start = uses_membarrier();
 
 constinit std::atomic<bool> forced_symmetric{false};

@@ -41,7 +41,7 @@ inline void full_fence() noexcept {
 #else
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"  // callers do not rely on it for happens-before
+#pragma GCC diagnostic ignored "-Wtsan"  // callers do not need happens-before from this fence
 #endif
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #if defined(__GNUC__) && !defined(__clang__)

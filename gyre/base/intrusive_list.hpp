@@ -166,7 +166,7 @@ class intrusive_list {
   }
   constexpr void make_empty() noexcept { head_.next_ = head_.previous_ = &head_; }
 
-  intrusive_list_node head_;  // the sentinel: before the first and after the last element
+  intrusive_list_node head_;  // the sentinel before the first and after the last element
 };
 
 }  // namespace gyre

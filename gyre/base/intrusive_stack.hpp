@@ -54,7 +54,7 @@ class atomic_intrusive_stack {
   }
   /// Returns whether the stack is empty; a hint.
   [[nodiscard]] bool empty() const {
-    return top_.load(std::memory_order_relaxed) == nullptr;  // relaxed: only a hint
+    return top_.load(std::memory_order_relaxed) == nullptr;  // relaxed: the result is a hint
   }
 
  private:

@@ -53,7 +53,7 @@ void write_log(log_level level, std::initializer_list<std::string_view> parts) n
   message += '\n';
   static_cast<void>(std::fwrite(message.data(), 1, message.size(), stderr));
 } catch (const std::bad_alloc&) {
-  return;  // there is no memory for the message
+  return;  // without memory, the message is lost
 }
 
 }  // namespace detail

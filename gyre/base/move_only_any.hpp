@@ -124,7 +124,7 @@ class move_only_any {
   }
   template <typename T>
   [[nodiscard]] const T* get_if() const noexcept {
-    return const_cast<move_only_any&>(*this).get_if<const T>();  // safe: get_if() changes nothing
+    return const_cast<move_only_any&>(*this).get_if<const T>();  // get_if() changes nothing
   }
 
  private:
@@ -134,7 +134,7 @@ class move_only_any {
     operations_ = &detail::any_operations_of<T, inline_bytes>;
     return value;
   }
-  // Requires that this object is empty.
+  // Takes the other object's value. This object must be empty.
   void take(move_only_any& other) noexcept {
     operations_ = std::exchange(other.operations_, nullptr);
     if (operations_ == nullptr) return;

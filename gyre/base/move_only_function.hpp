@@ -70,7 +70,8 @@ class callable_storage {
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a smaller callable fills some words only
+// A smaller callable fills only some of the words.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
   /// Moves the callable of `source`, which then holds nothing, into this empty storage.
@@ -78,8 +79,8 @@ class callable_storage {
     for (std::size_t offset = 0; offset < Bytes; offset += sizeof(std::uint64_t)) {
       std::uint64_t word;
       std::memcpy(&word, source.bytes_ + offset, sizeof(word));
-      // Prevents a merged wide load: a wide load of words just stored one by one waits until they
-      // reach the cache (a failed store forwarding, some 12 cycles).
+      // This line prevents a merged wide load: a wide load of words just stored one by one waits
+      // until they reach the cache (a failed store forwarding, some 12 cycles).
       __asm__("" : "+r"(word));
       std::memcpy(bytes_ + offset, &word, sizeof(word));
     }
@@ -268,7 +269,7 @@ class basic_move_only_function {
     operations_ = &detail::callable_operations_of<F, InlineBytes, Noexcept, R, Args...>;
   }
 
-  // Requires that this function is empty.
+  // Takes the other object's callable. This function must be empty.
   void take(basic_move_only_function& other) noexcept {
     operations_ = std::exchange(other.operations_, nullptr);
     if (operations_ == nullptr) return;

@@ -22,8 +22,8 @@ constinit detail::never_destroyed<slab_heap> no_heap;
 
 }  // namespace
 
-// gnu::used, because an optimiser of the whole program does not see that assembly code uses the
-// variable.
+// gnu::used is needed because an optimiser of the whole program does not see that assembly code
+// uses the variable.
 [[gnu::used]] constinit thread_local detail::block_cache* detail::blocks_here = &no_heap.object;
 
 namespace {
@@ -104,8 +104,8 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
 
 namespace {
 
-// Takes a block and fills the cache. A separate function, so that the fast path of the allocation
-// saves no registers.
+// Takes a block and fills the cache. The function is separate, so that the fast path of the
+// allocation saves no registers.
 [[gnu::noinline]] free_block* allocate_and_fill_cache(std::size_t size_class) {
   free_block* const block = take_block(size_class);
   this_heap().fill_cache(size_class);

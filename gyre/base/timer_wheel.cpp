@@ -182,11 +182,11 @@ std::optional<steady_time> timer_wheel::find_next_wakeup() const noexcept {
   const slot_span first = first_slot();
   const timer_link& slot = slots_[first.index];
   if (!has_at_most(few_to_search, slot)) return end_of(first.first);
-  tick earliest = first.last;
+  tick earliest_tick = first.last;
   for (const timer_link* link = slot.next; link != &slot; link = link->next) {
-    earliest = std::min(earliest, ticks_up_to(deadline_of(*link)));
+    earliest_tick = std::min(earliest_tick, ticks_up_to(deadline_of(*link)));
   }
-  return end_of(earliest);
+  return end_of(earliest_tick);
 }
 
 // Returns the number of ticks that must have ended for `deadline` to have passed.
@@ -273,13 +273,13 @@ bool timer_wheel::turn() noexcept {
 // Moves the timers of a slot that begins at current_ to the slots of lower levels.
 void timer_wheel::move_down(timer_link& slot) noexcept {
   timer_link* link = slot.next;
-  timer_link* ahead = slot.prev;
+  timer_link* link_ahead = slot.prev;
   make_empty(slot);
   while (link != &slot) {
     // Each step along a large list is a cache miss. A second walk, from the end to the beginning,
     // takes its misses at the same time, so that from the middle on the timers are in the cache.
-    ahead = ahead->prev;
-    __builtin_prefetch(ahead);
+    link_ahead = link_ahead->prev;
+    __builtin_prefetch(link_ahead);
     timer_link* const next_link = link->next;
     append(slot_for(std::max(ticks_up_to(deadline_of(*link)), current_)), *link);
     link = next_link;

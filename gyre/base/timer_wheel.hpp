@@ -164,10 +164,11 @@ class timer_wheel {
   // before current_, so the first slot that is not empty, from level 0 up, holds the earliest
   // timers.
   tick last_tick_;  // the latest time passed to advance()
-  tick current_;    // the wheel's position; before last_tick_ while a limit keeps timers waiting
-  timer_link due_timers_;      // expired timers, sorted by deadline
-  timer_link late_timers_;     // timers started after their tick was seen
-  timer_link delayed_timers_;  // timers of start_after(), with the delay as the deadline
+  // The wheel's position, which is before last_tick_ while a limit keeps timers waiting.
+  tick current_;
+  timer_link due_timers_;      // the expired timers, sorted by deadline
+  timer_link late_timers_;     // the timers that were started after their tick was seen
+  timer_link delayed_timers_;  // the timers of start_after(), with the delay as the deadline
   std::size_t size_ = 0;
   // The cached result of next_wakeup(), which a loop calls before each sleep; valid if
   // is_next_known_.

@@ -123,7 +123,7 @@ void event_loop::stop() noexcept {
 inline std::size_t event_loop::turn(steady_time deadline) {
   constexpr std::uint64_t turns_per_look = 64;
   turns_.add(1);
-  // Recording may have been switched on or off.
+  // The recording may have been switched on or off meanwhile.
   if (turns_.get() % turns_per_look == 0) recorder_ = trace::detail::find_recorder();
   io_polled_at_.reset();
   std::size_t run_count = run_tasks();
@@ -155,7 +155,7 @@ void event_loop::begin_time_limits() noexcept {
 std::size_t event_loop::run_tasks() {
   const bool has_watches = is_watching();
   const bool is_timed = (has_watches || !timers_.empty()) && has_tasks();
-  if (has_watches && !is_timed) return 0;  // fast path of a loop that serves descriptors
+  if (has_watches && !is_timed) return 0;  // the fast path of a loop that serves descriptors
   const steady_time start_time = is_timed ? now() : steady_time{};
   const std::uint64_t begin = trace::detail::begin_event(recorder_);
   batch_ =
@@ -320,7 +320,7 @@ std::size_t event_loop::run_io() {
   return completion_count;
 }
 
-// Records the phase, which lasted until the end of its last callback.
+// Records the phase of I/O, which lasted until the end of its last callback.
 void event_loop::record_io(const trace::detail::function_sequence& callbacks,
                            std::size_t completions) noexcept {
   const std::uint64_t length = callbacks.last() - callbacks.first();
@@ -396,7 +396,8 @@ std::size_t event_loop::run_timers() {
   return fired_count;
 }
 
-// Records the phase, unless its timers were recorded, and lateness that somebody may notice.
+// Records the phase of timers, unless its timers were recorded, and a lateness that a user may
+// notice.
 void event_loop::record_timers(std::uint64_t begin, duration lateness,
                                std::size_t timer_count) noexcept {
   const std::uint64_t time = detail::read_ticks();
@@ -451,7 +452,7 @@ void event_loop::wake_poller() noexcept {
 }
 
 void event_loop::signal_poller() noexcept {
-  // relaxed: a statistic that orders nothing.
+  // relaxed: the statistic orders nothing.
   wakeups_.fetch_add(1, std::memory_order_relaxed);
   poller_->wake();
 }
@@ -471,7 +472,7 @@ void event_loop::run_last_releases() noexcept {
   } while (releases_.run_at_loop_end());
 }
 
-// Takes a slot if fewer than inbox_limit are in use. relaxed: a count that orders nothing.
+// Takes a slot if fewer than inbox_limit are in use. relaxed: the count orders nothing.
 std::optional<event_loop::inbox_slot> event_loop::try_take_slot() noexcept {
   if (!is_limited_) return nullptr;
   std::size_t slots_in_use = slots_in_use_.load(std::memory_order_relaxed);

@@ -92,7 +92,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool poll();
   /// Runs until stop(), but at most for `limit`; stopped() is true if stop() ended the run.
   void run_for(duration limit) { run_until(deadline_after(limit)); }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void run_for(detail::misused_duration explained);
   /// Runs until stop(), but at most until `deadline`.
   void run_until(time_point deadline);
@@ -143,7 +143,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
           start_delayed(deadline, std::move(task));
         });
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void post_after(duration delay, detail::misused_callable explained);
   template <class F>
   void post_after(detail::misused_duration explained, F&& callable);
@@ -164,7 +164,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// while one of the loop's tasks runs another loop or a sync_wait(). timers() is the loop.
   bool running_here() const noexcept final {
     return in_loop_thread() &&
-           current_run() == run_.load(std::memory_order_relaxed);  // relaxed: this thread's store
+           // Relaxed: this thread has stored its own run.
+           current_run() == run_.load(std::memory_order_relaxed);
   }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
@@ -231,14 +232,14 @@ class event_loop : public executor, public timer_service, public posting<event_l
   inbox_slot take_slot() noexcept {
     if (!is_limited_) [[likely]]
       return nullptr;
-    slots_in_use_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
+    slots_in_use_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the count orders nothing
     return inbox_slot(this);
   }
-  // Returns nullopt if no slot is left.
+  // Takes a slot; returns nullopt if none is left.
   std::optional<inbox_slot> try_take_slot() noexcept;
   [[nodiscard]] bool is_limited() const noexcept { return is_limited_; }
-  // Calls in_loop_thread(). Not inlined, because compilers cache the addresses of thread-locals,
-  // and a coroutine may be on another thread after each suspension.
+  // Calls in_loop_thread(). The function is not inlined, because compilers cache the addresses of
+  // thread-locals, and a coroutine may be on another thread after each suspension.
   [[nodiscard, gnu::noinline]] bool is_run_here() const noexcept;
   // The task that begins the chain of operations of one post_all().
   struct begin_chain {
@@ -259,7 +260,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   }
   // Adds an operation that the inbox had no memory for to the overflow queue; its slot stays taken.
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
-  // Both functions are called by the derived destructor, while tasks can still be posted. The first
+  // The derived destructor calls both functions, while tasks can still be posted. The first
   // destroys the callables of post_at(), the second runs the releases.
   void discard_delayed() noexcept;
   void run_last_releases() noexcept;
@@ -316,24 +317,23 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[gnu::visibility("default")]] static inline constinit thread_local event_loop* current_loop_ =
       nullptr;
 
-  // The members below are read by every post.
+  // Every post reads the members below.
   const bool is_limited_;
   detail::sleep_gate gate_;
   detail::atomic<bool> is_stopped_{false};
-  // The members below are read by every turn, and written by posting threads if the inbox has no
-  // memory.
+  // Every turn reads the members below, and posting threads write them if the inbox has no memory.
   detail::overflow_queue overflow_;
   detail::release_queue releases_{*this};  // posted to overflow_ unless empty
 
-  // The members below are written only by the loop's thread.
-  alignas(false_sharing_range) event_loop* outer_ = nullptr;  // loop whose task runs this one
-  detail::atomic<const detail::nested_run*> run_{nullptr};    // run of the loop's thread
+  // Only the loop's thread writes the members below.
+  alignas(false_sharing_range) event_loop* outer_ = nullptr;  // the loop whose task runs this one
+  detail::atomic<const detail::nested_run*> run_{nullptr};    // the run of the loop's thread
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
-  std::optional<steady_time> io_polled_at_;     // time of this turn's poll, if any
-  intrusive_list<delayed_task> delayed_tasks_;  // tasks in timers_, for discard_delayed()
+  std::optional<steady_time> io_polled_at_;     // the time of this turn's poll, if there was one
+  intrusive_list<delayed_task> delayed_tasks_;  // the tasks in timers_, for discard_delayed()
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
@@ -341,20 +341,21 @@ class event_loop : public executor, public timer_service, public posting<event_l
   intrusive_queue<operation> deferred_operations_;
   detail::heavy_queue heavy_;
   bool is_serving_io_ = false;
-  trace::detail::recorder* recorder_ = nullptr;  // of the loop's thread; null outside of run()
+  // The recorder of the loop's thread; null outside of run().
+  trace::detail::recorder* recorder_ = nullptr;
   trace::detail::each_or_batch measured_tasks_;
   trace::detail::each_or_batch measured_timers_;
-  detail::operation_chain chain_;  // runs before the tasks in the inbox
+  detail::operation_chain chain_;  // the chain runs before the tasks in the inbox
   bool is_inbox_first_ = false;    // whether the last batch began with the inbox, not overflow_
   detail::wait_strategy wait_strategy_;
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
       sleeps_;
   detail::published_counter timers_pending_, descriptors_watched_;
   histogram timer_lateness_, wakeup_lateness_, post_lateness_;
-  std::int64_t wakeup_time_ = 0;  // time of the post that ended the last sleep; 0 once it has run
+  // The time of the post that ended the last sleep; 0 once it has run.
+  std::int64_t wakeup_time_ = 0;
 
-  // The members below are written by posting threads: by each post of a limited loop, and by each
-  // wake-up.
+  // Posting threads write the members below: by each post of a limited loop, and by each wake-up.
   alignas(false_sharing_range) detail::atomic<std::size_t> slots_in_use_{0};  // at most inbox_limit
   detail::atomic<std::uint64_t> refused_tasks_{0};
   detail::atomic<std::uint64_t> wakeups_{0};

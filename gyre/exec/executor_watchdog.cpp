@@ -51,9 +51,9 @@ std::string describe_call(std::uint64_t address, trace::detail::function_names& 
   return place.function.empty() ? location : place.function + " (" + location + ")";
 }
 
-// A pause of the process from which on it is recorded.
+// The shortest pause of the process that is recorded.
 constexpr std::chrono::milliseconds min_pause{100};
-// How long a thread that is held may take to report its stack.
+// The time limit of a held thread's report of its stack.
 constexpr std::chrono::milliseconds stack_timeout{50};
 
 executor_watchdog_options validate(executor_watchdog_options settings) {
@@ -89,14 +89,14 @@ class executor_watchdog::heartbeat final : public operation {
   /// Makes the heartbeat's delay not include a pause of the process.
   void subtract_pause(std::chrono::nanoseconds length) noexcept { posted_at_ += length; }
 
-  // Returns when the heartbeat ran last. Called while it is not posted.
+  // Returns the time of the last run of the heartbeat. Called while the heartbeat is not posted.
   steady_time ran_at() const noexcept { return ran_at_; }
 
   pid_t thread() const noexcept {
-    return thread_.load(std::memory_order_relaxed);  // relaxed: orders nothing
+    return thread_.load(std::memory_order_relaxed);  // relaxed: the id orders nothing
   }
 
-  bool is_reported = false;  // the present delay; used only by the watchdog's thread
+  bool is_reported = false;  // of the present delay; only the watchdog's thread uses it
 
  private:
   static void run(operation& op) {

@@ -41,7 +41,7 @@ class fd_watch {
   /// loop's on_exception.
   fd_watch(event_loop& target, int fd, function callback) noexcept
       : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   fd_watch(event_loop& target, int fd, detail::misused_watch_callback explained);
   fd_watch& operator=(fd_watch&&) = delete;
   ~fd_watch() { stop(); }

@@ -119,7 +119,7 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   }
 
   Inbox inbox_;
-  detail::calls_in_flight posts_;  // calls that the destructor waits for
+  detail::calls_in_flight posts_;  // the calls that the destructor waits for
 };
 
 /// The default loop: a total order over all producers.

@@ -131,7 +131,7 @@ class basic_loop_thread {
     options settings;
     Loop loop;
     std::exception_ptr error;
-    std::unique_ptr<work> self;  // set if the thread must free `work`
+    std::unique_ptr<work> self;  // not null if the thread must free `work`
   };
 
   std::unique_ptr<work> work_;

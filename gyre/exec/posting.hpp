@@ -53,7 +53,7 @@ class posting {
     }
   }
 
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void post(detail::misused_callable explained);
   template <class F, class... More>
   void post(F&& callable, detail::misused_argument explained, More&&... arguments);

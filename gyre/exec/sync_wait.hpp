@@ -41,8 +41,9 @@ class waiting_loop : task_context {
   event_loop& loop_;
   const std::thread::id thread_ = std::this_thread::get_id();
   inplace_stop_source stop_;
-  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // empty once the coroutine ended
-  run_claim claim_;  // held also while the coroutine starts, before the loop runs
+  // Empty after the end of the coroutine.
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;
+  run_claim claim_;  // held while the coroutine starts, too, which is before the loop runs
   bool is_done_ = false;
   done_operation when_elsewhere_{is_done_};
   std::unique_ptr<live_task_entry> live_entry_;
@@ -68,12 +69,12 @@ template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {},
                          std::source_location place = std::source_location::current()) {
-  // `here` must outlive the coroutines, also abandoned ones.
+  // The registration must outlive the coroutines, even abandoned ones.
   detail::waiting_loop registration(target, stop, place);
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return registration.run(detail::task_access::state(task));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 void sync_wait(event_loop& target, detail::misused_awaitable explained,
                inplace_stop_token stop = {});
 

@@ -28,7 +28,7 @@ void timer::expire(timer_operation& operation) {
   if (self.period_ > std::chrono::nanoseconds{0}) {
     self.loop_.start_timer(self.node_, self.next_deadline());
   }
-  self.callback_();  // may destroy the timer
+  self.callback_();  // the call may destroy the timer
 }
 
 // Returns the first deadline in the future that is a whole number of periods after the last
@@ -37,7 +37,7 @@ steady_time timer::next_deadline() const noexcept {
   const steady_time last_deadline = node_.deadline();
   const steady_time current_time = loop_.now();
   if (current_time < last_deadline) return detail::later(last_deadline, period_);
-  // Unsigned, because the difference of two points in time may exceed the longest duration.
+  // The difference is unsigned, because that of two points in time may exceed the longest duration.
   const auto count = [](std::chrono::nanoseconds duration) {
     return static_cast<std::uint64_t>(duration.count());
   };

@@ -40,7 +40,7 @@ class timer {
   /// on_exception.
   timer(event_loop& target, move_only_function<void()> callback) noexcept
       : loop_(target), callback_(std::move(callback)) {}
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   timer(event_loop& target, detail::misused_timer_callback explained);
   timer& operator=(timer&&) = delete;
   ~timer() { cancel(); }
@@ -48,7 +48,7 @@ class timer {
   /// Fires once, after `delay`; in the loop's next turn if `delay` is zero or less. Every start
   /// replaces an earlier one. A deadline past steady_time::max() is never reached.
   void start_after(duration delay) { start_at(loop_.deadline_after(delay)); }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void start_after(detail::misused_duration explained);
   /// Fires once, at `deadline`.
   void start_at(time_point deadline);
@@ -56,7 +56,7 @@ class timer {
   /// however late the timer fires; several deadlines that pass while the loop is busy fire once.
   /// Errors: std::invalid_argument unless `period` > 0.
   void start_every(duration period) { start_every(period, loop_.deadline_after(period)); }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void start_every(detail::misused_duration explained);
   /// Fires at `first`, and every `period` after it.
   void start_every(duration period, time_point first);

@@ -53,13 +53,13 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     for (part& loop_part : parts_) {
       const std::lock_guard part_lock(loop_part.mutex);
       if (lines_.empty()) {
-        // The capacities go round, so that a steady state allocates none.
+        // Both buffers keep their memory and take turns, so that a steady state allocates nothing.
         lines_.swap(loop_part.lines);
       } else {
         try {
           lines_ += loop_part.lines;
         } catch (const std::bad_alloc&) {
-          continue;  // the next call takes them
+          continue;  // the next call takes these lines
         }
         loop_part.lines.clear();
       }
@@ -116,7 +116,7 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
     try {
       spawn(target_, run(shared_from_this()), {.name = "http::access_log_writer"});
     } catch (...) {
-      // The call could not be spawned: the next line spawns one.
+      // The call could not be spawned, so the next line has to spawn one.
       state_.store(state::idle, std::memory_order_release);
       throw;
     }
@@ -137,7 +137,7 @@ class access_log_writer::core : public std::enable_shared_from_this<core> {
   executor& target_;
   const access_log_writer_options options_;
   std::array<part, 16> parts_;
-  gyre::detail::atomic<std::size_t> pending_bytes_{0};  // bytes in the parts
+  gyre::detail::atomic<std::size_t> pending_bytes_{0};  // the bytes in all parts
   gyre::detail::atomic<state> state_{state::idle};
   gyre::detail::atomic<std::uint64_t> line_count_{0};
   gyre::detail::atomic<std::uint64_t> dropped_lines_{0};

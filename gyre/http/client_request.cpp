@@ -15,7 +15,7 @@ namespace {
 url parse_url(std::string_view text) {
   auto parsed_url = url::parse(text);
   if (parsed_url) return *std::move(parsed_url);
-  // The message leaves out the user information of the URL, which may contain a password.
+  // The URL may contain a password, so the message leaves out the user information.
   const std::size_t position = text.find('@');
   const std::string_view reference = position == text.npos ? text : text.substr(position + 1);
   throw std::system_error(parsed_url.error(),

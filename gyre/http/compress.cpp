@@ -110,7 +110,7 @@ class compressing_filter final : public detail::byte_sink {
 
  private:
   task<> send() {
-    // Even if the wait is cancelled, the bytes are already queued and must not be sent twice.
+    // The bytes are queued even if the wait is cancelled, so they must not be sent again.
     struct clear_on_exit {
       io::buffer& output_buffer;
       ~clear_on_exit() { output_buffer.clear(); }
@@ -121,7 +121,7 @@ class compressing_filter final : public detail::byte_sink {
 
   body_writer& output_;
   compressor& encoder_;
-  std::optional<std::uint64_t> missing_bytes_;  // of the announced length
+  std::optional<std::uint64_t> missing_bytes_;  // what is missing of the announced length
   detail::byte_sink& target_;
   io::buffer packed_output_{{.prepend = 0}};
 };

@@ -125,7 +125,7 @@ std::expected<compression_step, std::error_code> decompressor::step(
 std::error_code decompressor::write(std::span<const std::byte> input, io::buffer& output) {
   if (error_) return error_;
   for (;;) {
-    // Allows one byte more than the limit, to detect that the data exceed it.
+    // The budget exceeds the limit by one byte, which detects data beyond the limit.
     const std::uint64_t budget = max_output_ - std::min(max_output_, produced_bytes_);
     const std::size_t size =
         budget < detail::step_size ? static_cast<std::size_t>(budget) + 1 : detail::step_size;

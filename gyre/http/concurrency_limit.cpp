@@ -24,11 +24,11 @@ struct concurrency_limit::state {
 
   const concurrency_limit_options options;
   semaphore permits;
-  gyre::detail::atomic<std::size_t> running{0};
-  gyre::detail::atomic<std::size_t> waiting{0};
-  gyre::detail::atomic<std::uint64_t> admitted{0};
-  gyre::detail::atomic<std::uint64_t> refused{0};
-  gyre::detail::atomic<std::uint64_t> expired{0};
+  gyre::detail::atomic<std::size_t> running_count{0};
+  gyre::detail::atomic<std::size_t> waiting_count{0};
+  gyre::detail::atomic<std::uint64_t> admitted_count{0};
+  gyre::detail::atomic<std::uint64_t> refused_count{0};
+  gyre::detail::atomic<std::uint64_t> expired_count{0};
 };
 
 // A slot is the right of one request to run.
@@ -36,28 +36,30 @@ class concurrency_limit::slot {
  public:
   slot(std::shared_ptr<state> owner, semaphore_permit permit) noexcept
       : shared_state_(std::move(owner)), permit_(std::move(permit)) {
-    shared_state_->admitted.fetch_add(1, std::memory_order_relaxed);
-    shared_state_->running.fetch_add(1, std::memory_order_relaxed);
+    shared_state_->admitted_count.fetch_add(1, std::memory_order_relaxed);
+    shared_state_->running_count.fetch_add(1, std::memory_order_relaxed);
   }
   slot(slot&&) noexcept = default;
   slot& operator=(slot&&) = delete;
   ~slot() {
-    if (shared_state_ != nullptr) shared_state_->running.fetch_sub(1, std::memory_order_relaxed);
+    if (shared_state_ != nullptr)
+      shared_state_->running_count.fetch_sub(1, std::memory_order_relaxed);
   }
 
  private:
   std::shared_ptr<state> shared_state_;
-  semaphore_permit permit_;  // after shared_state_: released before the semaphore is destroyed
+  semaphore_permit permit_;  // last: the permit must end before the semaphore in shared_state_
 };
 
 // A waiting_place is the place of a request in the queue, unless the queue was full.
 class concurrency_limit::waiting_place {
  public:
   explicit waiting_place(state& owner) noexcept : shared_state_(owner) {
-    is_granted_ = owner.waiting.fetch_add(1, std::memory_order_relaxed) < owner.options.max_waiting;
+    is_granted_ =
+        owner.waiting_count.fetch_add(1, std::memory_order_relaxed) < owner.options.max_waiting;
   }
   waiting_place& operator=(waiting_place&&) = delete;
-  ~waiting_place() { shared_state_.waiting.fetch_sub(1, std::memory_order_relaxed); }
+  ~waiting_place() { shared_state_.waiting_count.fetch_sub(1, std::memory_order_relaxed); }
 
   bool is_granted() const noexcept { return is_granted_; }
 
@@ -88,7 +90,7 @@ task<response> concurrency_limit::run(std::shared_ptr<state> limit_state, reques
   if (limit_state->permits.try_acquire()) {
     permit.emplace(limit_state->permits, 1);
   } else if (const waiting_place place(*limit_state); !place.is_granted()) {
-    limit_state->refused.fetch_add(1, std::memory_order_relaxed);
+    limit_state->refused_count.fetch_add(1, std::memory_order_relaxed);
   } else {
     auto wait =
         as_expected(with_timeout(limit_state->permits.permit(), limit_state->options.max_wait));
@@ -96,7 +98,7 @@ task<response> concurrency_limit::run(std::shared_ptr<state> limit_state, reques
     if (admission) {
       permit = std::move(*admission);
     } else {
-      limit_state->expired.fetch_add(1, std::memory_order_relaxed);
+      limit_state->expired_count.fetch_add(1, std::memory_order_relaxed);
     }
   }
   if (!permit) {
@@ -116,11 +118,11 @@ task<response> concurrency_limit::run(std::shared_ptr<state> limit_state, reques
 }
 
 concurrency_limit_metrics concurrency_limit::metrics() const noexcept {
-  return {.running = state_->running.load(std::memory_order_relaxed),
-          .waiting = state_->waiting.load(std::memory_order_relaxed),
-          .admitted = state_->admitted.load(std::memory_order_relaxed),
-          .refused = state_->refused.load(std::memory_order_relaxed),
-          .expired = state_->expired.load(std::memory_order_relaxed)};
+  return {.running = state_->running_count.load(std::memory_order_relaxed),
+          .waiting = state_->waiting_count.load(std::memory_order_relaxed),
+          .admitted = state_->admitted_count.load(std::memory_order_relaxed),
+          .refused = state_->refused_count.load(std::memory_order_relaxed),
+          .expired = state_->expired_count.load(std::memory_order_relaxed)};
 }
 
 void write_metrics(metrics::exposition& output, const concurrency_limit_metrics& counts) {

@@ -9,12 +9,12 @@
 namespace gyre::http {
 namespace {
 
-constexpr std::string_view weak = "W/";
+constexpr std::string_view weak_prefix = "W/";
 
 // Removes an entity tag from the beginning of the text and returns it; empty if the text does not
 // begin with an entity tag.
 std::string_view take_entity_tag(std::string_view& text) noexcept {
-  const std::size_t quote = text.starts_with(weak) ? weak.size() : 0;
+  const std::size_t quote = text.starts_with(weak_prefix) ? weak_prefix.size() : 0;
   if (text.size() <= quote || text[quote] != '"') return {};
   for (std::size_t i = quote + 1; i < text.size(); ++i) {
     if (text[i] == '"') {
@@ -64,12 +64,12 @@ bool is_entity_tag(std::string_view text) noexcept {
 }
 
 bool is_strongly_equal(std::string_view left, std::string_view right) noexcept {
-  return left == right && !left.empty() && !left.starts_with(weak);
+  return left == right && !left.empty() && !left.starts_with(weak_prefix);
 }
 
 bool is_weakly_equal(std::string_view left, std::string_view right) noexcept {
-  if (left.starts_with(weak)) left.remove_prefix(weak.size());
-  if (right.starts_with(weak)) right.remove_prefix(weak.size());
+  if (left.starts_with(weak_prefix)) left.remove_prefix(weak_prefix.size());
+  if (right.starts_with(weak_prefix)) right.remove_prefix(weak_prefix.size());
   return left == right && !left.empty();
 }
 

@@ -79,7 +79,7 @@ class client_transport : public detail::websocket_transport {
     } else if (!gyre::detail::is_cancelled(bytes.error())) {
       error_ = bytes.error();
     } else if (!interruption_->stop_requested()) {
-      co_await gyre::detail::fail_with(bytes.error());  // the task is stopped, not the transport
+      co_await gyre::detail::fail_with(bytes.error());  // the task was stopped, not the transport
     }
   }
 

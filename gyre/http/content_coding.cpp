@@ -50,9 +50,9 @@ bool read(std::string_view text, preferences& result) noexcept {
 }  // namespace
 
 std::optional<content_coding> content_coding_of(std::string_view name) noexcept {
-  for (const content_coding each :
+  for (const content_coding coding :
        {content_coding::identity, content_coding::gzip, content_coding::zstd, content_coding::br}) {
-    if (detail::equals_ignoring_case(name, to_text(each))) return each;
+    if (detail::equals_ignoring_case(name, to_text(coding))) return coding;
   }
   if (detail::equals_ignoring_case(name, "x-gzip")) return content_coding::gzip;
   return std::nullopt;

@@ -26,7 +26,7 @@ constexpr method_set usual_methods{method::get, method::head,  method::post,
 std::string join_names(std::span<const std::string> names) {
   std::string list;
   for (const std::string& name : names) {
-    // As a pattern, '*' would allow more than it says, or less.
+    // A '*' stands for all names only in some requests, so the options must list each name.
     if (!detail::is_token(name) || name == "*") {
       throw std::invalid_argument("http::cors: '" + name + "' is not the name of a field");
     }
@@ -58,7 +58,7 @@ struct cors_policy {
   std::string request_fields;
   std::string response_fields;
   bool has_credentials;
-  std::string max_age;  // seconds
+  std::string max_age;  // a number of seconds
 };
 
 void allow_origin(const cors_policy& policy, std::string_view origin, response& result) {

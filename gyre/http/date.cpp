@@ -47,7 +47,7 @@ class reader {
     rest_.remove_prefix(3);
     return static_cast<unsigned>(position / 3 + 1);
   }
-  // Accepts 60 seconds, for leap seconds.
+  // Reads "HH:MM:SS". A leap second may be the second 60.
   std::chrono::seconds read_time() noexcept {
     const unsigned hours = read_number(2);
     skip(":");

@@ -32,7 +32,7 @@ enum class errc {
   body_too_large,           ///< a body above its limit [413]
   truncated,                ///< the connection ended within a message
   timed_out,                ///< a time limit of an exchange expired [408]
-  // Errors of clients.
+  // The next codes are errors of clients.
   no_response,         ///< the connection ended before the first byte of the response
   unexpected_status,   ///< 101, which the client did not request, or too many other 1xx responses
   too_many_redirects,  ///< more redirects than the limit
@@ -42,9 +42,9 @@ enum class errc {
   body_mismatch,       ///< a streamed body of another length than was announced
   unsupported_scheme,  ///< a URL that is neither http nor https, or a proxy that is not http
   needs_tls,           ///< an https URL with a tls context that is for servers
-  // Errors of servers, added after the errors of clients.
+  // The next codes are errors of servers, added after the errors of clients.
   misdirected,  ///< a request for a host that the server does not answer for [421]
-  // The errors of clients that were added later.
+  // The next codes are errors of clients that were added later.
   circuit_open,     ///< a request that the client's circuit breaker has refused
   hedge_denied,     ///< an additional attempt that was not sent; seen only within a client
   request_refused,  ///< HTTP/2: a request that the server has refused several times, unprocessed

@@ -91,7 +91,7 @@ std::size_t fields::erase(std::string_view name) noexcept {
   for (iterator entry = begin(); entry != end();) {
     const std::size_t size = entry->name.size() + entry->value.size() + 4;
     const bool matches = equals_ignoring_case(entry->name, name);
-    ++entry;  // advances first, because the bytes after this field move below
+    ++entry;  // the bytes after this field move below
     if (matches) {
       ++erased_count;
     } else {

@@ -80,7 +80,7 @@ class fields {
   fields& add_to_known_name(std::string_view name, std::string_view value);
   fields& add_checked(std::string_view name, std::string_view value);
   bool has_within(std::string_view text) const noexcept;
-  // Whether some field's name may have one of the sizes. False positives are possible.
+  // Whether a field may have a name of one of the sizes. A false positive is possible.
   bool may_have_names_of(std::initializer_list<std::size_t> sizes) const noexcept {
     std::uint32_t size_bits = 0;
     for (const std::size_t size : sizes) size_bits |= bit_of_size(size);
@@ -91,7 +91,7 @@ class fields {
   }
 
   io::buffer text_{{.prepend = 0}};
-  std::uint32_t name_sizes_ = 0;  // the bits of all names' sizes since clear()
+  std::uint32_t name_sizes_ = 0;  // a set of the sizes of names since clear(), one bit each
 };
 
 /// A forward iterator over the fields.

@@ -35,10 +35,10 @@ using detail::found_file;
 using detail::root_directory;
 using detail::site;
 
-// How many bytes are read at a time for a response of several ranges, which sendfile cannot send.
+// The size of one read for a response of several ranges, which sendfile cannot send.
 constexpr std::size_t piece_size = std::size_t{64} << 10;
 
-// The values of all fields called `name`, joined by ", ".
+// Holds the values of all fields called `name`, joined by ", ".
 class joined_field {
  public:
   joined_field(field_list fields, std::string_view name) : value_(fields.get(name)) {

@@ -13,7 +13,7 @@ namespace gyre::http {
 /// Errors of url, query, request targets, multipart_reader and decompressor. Each message states
 /// the rule that the text violates.
 enum class format_errc {
-  // Errors of URLs and request targets.
+  // The next codes are errors of URLs and request targets.
 
   too_long = 1,          ///< longer than the limit; also equal to std::errc::message_size
   bad_percent_encoding,  ///< a '%' without two hexadecimal digits
@@ -24,11 +24,11 @@ enum class format_errc {
   bad_port,              ///< not a number from 1 to 65535
   bad_target,            ///< a request target whose form its method does not allow
 
-  // Errors of queries and forms.
+  // The next codes are errors of queries and forms.
 
   too_many_pairs,  ///< more pairs than the limit
 
-  // Errors of multipart/form-data.
+  // The next codes are errors of multipart/form-data.
 
   bad_boundary,           ///< empty, longer than 70 characters, or with forbidden characters
   bad_part,               ///< a part's headers or a boundary line that violates RFC 7578
@@ -38,7 +38,7 @@ enum class format_errc {
   epilogue_too_long,      ///< more bytes after the last boundary than the limit
   incomplete,             ///< the body ended before the last boundary, or within compressed data
 
-  // Errors of compressed bodies.
+  // The next codes are errors of compressed bodies.
 
   bad_compression,  ///< malformed data for the coding, or data after its end
   output_limit,     ///< the data unpack to more bytes than the limit

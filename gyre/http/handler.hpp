@@ -123,7 +123,8 @@ class next_handler {
   next_handler(std::span<function* const> rest, handler& last) noexcept
       : rest_(rest.data()), rest_count_(rest.size()), last_(&last) {}
 
-  // No std::span: since libstdc++ 13 it needs complete parameter types of `function`.
+  // The type is no std::span, which since libstdc++ 13 needs complete parameter types of
+  // `function`.
   function* const* rest_;
   std::size_t rest_count_;
   handler* last_;

@@ -53,7 +53,7 @@ struct server_end {
 
   net::test::peer* socket;
   frame_printer printer;
-  std::string frames = {};  // those that were received, as lines
+  std::string frames = {};  // the received frames, one a line
   bool has_preface = false;
 };
 

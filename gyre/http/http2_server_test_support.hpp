@@ -25,8 +25,8 @@ struct http2_client {
 
   peer socket;
   frame_printer printer;
-  std::string frames;                           // received frames, as lines
-  std::map<std::uint32_t, std::string> bodies;  // received bodies, by stream
+  std::string frames;                           // the received frames, one a line
+  std::map<std::uint32_t, std::string> bodies;  // the received bodies, by stream
 };
 
 class http2_server_fixture : public server_fixture {

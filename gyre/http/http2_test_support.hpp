@@ -222,7 +222,7 @@ class frame_printer {
   }
 
   block_decoder decoder_;
-  received_frame head_;  // whose CONTINUATION frames are still to come
+  received_frame head_;  // a head whose CONTINUATION frames have yet to come
 };
 
 /// The frames of a head whose block is longer than a frame.

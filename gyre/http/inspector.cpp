@@ -160,7 +160,7 @@ inspector_options validate(inspector_options options, const net::endpoint& addre
   return options;
 }
 
-// Returns the address as it stands in URLs, which have no scope.
+// Returns the address as the host of a URL, in which no scope is allowed.
 std::string url_host_of(const net::ip_address& address) {
   const std::string text = address.to_string();
   const std::string host = text.substr(0, text.find('%'));
@@ -205,7 +205,7 @@ class inspector_core {
   inspector_core(const inspector_core&) = delete;
   inspector_core& operator=(const inspector_core&) = delete;
   ~inspector_core() {
-    // Shared, because set_value() may still run when wait() returns.
+    // The promise is shared, because set_value() may still run when wait() returns.
     const auto stop_promise = std::make_shared<std::promise<void>>();
     server_.stop(std::chrono::seconds{1}, [stop_promise] { stop_promise->set_value(); });
     stop_promise->get_future().wait();

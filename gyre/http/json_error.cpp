@@ -9,7 +9,7 @@
 namespace gyre::http {
 namespace {
 
-constexpr std::size_t max_detail = 200;  // bytes
+constexpr std::size_t max_detail = 200;  // the limit in bytes
 
 std::string sentence(std::string_view beginning, std::string_view detail) {
   std::string text(beginning);
@@ -17,7 +17,7 @@ std::string sentence(std::string_view beginning, std::string_view detail) {
   std::size_t size = detail.size();
   if (size > max_detail) {
     size = max_detail;
-    // The text ends before a character of UTF-8 that does not fit as a whole.
+    // A character that does not fit as a whole is left out.
     while (size != 0 && (static_cast<unsigned char>(detail[size]) & 0xc0U) == 0x80U) --size;
   }
   for (const char character : detail.substr(0, size)) {

@@ -32,7 +32,7 @@ std::string accept_of(const request& request) {
 }  // namespace
 
 metrics::exposition_format choose_exposition_format(std::string_view accept_field) noexcept {
-  unsigned open_metrics = 0, plain_text = 0;  // qualities in thousandths
+  unsigned open_metrics = 0, plain_text = 0;  // the qualities of both formats in thousandths
   while (!accept_field.empty()) {
     std::string_view parameters = take_until(accept_field, ',');
     const std::string_view type = trim(take_until(parameters, ';'));

@@ -107,7 +107,7 @@ class multipart_reader {
   void read_epilogue(io::input& piece) noexcept;
   bool skip_blanks(io::input& piece, std::size_t limit, std::error_code error) noexcept;
 
-  std::string delimiter_;  // CR LF, "--" and the boundary
+  std::string delimiter_;  // consists of CR LF, "--" and the boundary
   multipart_limits limits_;
   std::string head_;
   multipart_part part_;
@@ -119,7 +119,7 @@ class multipart_reader {
   // Counts the bytes of the preamble, of blanks after a boundary, or of the epilogue.
   std::size_t ignored_size_ = 0;
   std::size_t part_count_ = 0;
-  char last_byte_ = '\0';  // the last byte after a boundary; ' ' for any blank
+  char last_byte_ = '\0';  // the last byte after a boundary; ' ' stands for any blank
   state state_ = state::preamble;
 };
 

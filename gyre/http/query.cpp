@@ -8,7 +8,7 @@
 namespace gyre::http {
 namespace {
 
-// Decodes a name or value of a parsed query, whose encoding query::parse() has checked.
+// Decodes a name or a value, whose encoding query::parse() has checked.
 std::string decode(std::string_view text) {
   return percent_decode(text, plus_sign::is_blank).value_or(std::string());
 }

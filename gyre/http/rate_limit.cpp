@@ -26,7 +26,7 @@ task<response> rate_limit::operator()(request& request, next_handler next) const
   return detail::retry_later(status::too_many_requests, decision.retry_after);
 }
 
-// The keys begin with the kind of what follows, so that no value of a field equals an address.
+// Each key begins with its kind, so that no value of a field equals an address.
 std::optional<std::string> rate_limit::client_network(const request& request) {
   const auto address = request.client_address();
   if (!address) return std::nullopt;

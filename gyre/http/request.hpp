@@ -177,7 +177,7 @@ class request {
   }
   template <class T>
   [[nodiscard]] const T* attachment() const noexcept {
-    return const_cast<request&>(*this).attachment<T>();  // safe: changes nothing
+    return const_cast<request&>(*this).attachment<T>();  // the call does not change the object
   }
 
   /// The connection; null once it, or the stream of HTTP/2, has ended. Other requests of HTTP/2
@@ -230,7 +230,7 @@ class request {
   std::string_view body_;
   field_list fields_;
   field_list trailers_;
-  std::vector<move_only_any> attachments_;  // std::unique_ptr of each value
+  std::vector<move_only_any> attachments_;  // each value is in a std::unique_ptr
 };
 
 }  // namespace gyre::http

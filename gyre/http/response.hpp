@@ -203,7 +203,7 @@ class response {
   std::string body_;
   std::string_view borrowed_body_;
   std::unique_ptr<detail::body_source, detail::body_source_delete>
-      source_;  // of a file, a stream or an upgrade; otherwise null
+      source_;  // the source of a file, a stream or an upgrade; otherwise null
 };
 
 /// An exception of a handler: the server responds with the status, and with the text as the body,

@@ -18,7 +18,8 @@ namespace gyre::http::test {
 
 using net::test::peer;
 
-// The first whole response in `text`, without its date; nothing if more must come.
+// Takes the first whole response out of `text`, without its date. Returns nothing if it is
+// incomplete.
 inline std::optional<std::string> take_response(std::string& text, bool to_head = false) {
   const std::size_t head_end = text.find("\r\n\r\n");
   if (head_end == std::string::npos) return std::nullopt;

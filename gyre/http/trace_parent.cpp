@@ -20,11 +20,11 @@ bool is_id(std::string_view text) noexcept { return is_lower_hex(text) && !is_ze
 
 // Fills `id` with random digits that are not all zero.
 void fill_with_digits(std::span<char> id) {
-  std::array<std::byte, 32> random{};
+  std::array<std::byte, 32> random_bytes{};
   do {
-    gyre::detail::require_random(std::span(random).first(id.size()), "http::trace_parent");
+    gyre::detail::require_random(std::span(random_bytes).first(id.size()), "http::trace_parent");
     for (std::size_t i = 0; i < id.size(); ++i) {
-      id[i] = digits[std::to_integer<std::size_t>(random[i]) % digits.size()];
+      id[i] = digits[std::to_integer<std::size_t>(random_bytes[i]) % digits.size()];
     }
   } while (is_zero({id.data(), id.size()}));
 }
@@ -32,8 +32,8 @@ void fill_with_digits(std::span<char> id) {
 }  // namespace
 
 std::optional<trace_parent> trace_parent::parse(std::string_view text) noexcept {
-  // "VV-", the id of the trace, "-", the id of the request, "-FF", and in later versions perhaps
-  // "-" and more.
+  // The positions in "VV-", the id of the trace, "-", the id of the request, "-FF", which later
+  // versions may continue.
   constexpr std::size_t trace_begin = 3, parent_begin = 36, flags_begin = 53, size = 55;
   if (text.size() < size) return std::nullopt;
   const std::string_view version = text.substr(0, 2);
@@ -48,7 +48,7 @@ std::optional<trace_parent> trace_parent::parse(std::string_view text) noexcept 
   trace_parent result;
   std::ranges::copy(trace, result.trace_id_.begin());
   std::ranges::copy(parent, result.parent_id_.begin());
-  result.is_sampled_ = digits.find(flags[1]) % 2 == 1;  // the lowest bit
+  result.is_sampled_ = digits.find(flags[1]) % 2 == 1;  // the lowest bit of the flags
   return result;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t max_state = 512;
 
-// Joins the fields `tracestate`, whose list may be divided among several.
+// Joins the values of all fields `tracestate`, among which the list may be divided.
 std::string trace_state_of(const request& request) {
   std::string state;
   for (const field& field : request.fields()) {

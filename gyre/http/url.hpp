@@ -90,7 +90,7 @@ class url {
   std::string path_;
   std::string query_;
   std::string fragment_;
-  std::uint16_t port_ = 0;  // 0: the URL names no port
+  std::uint16_t port_ = 0;  // 0 if the URL names no port
   bool has_query_ = false;
 };
 

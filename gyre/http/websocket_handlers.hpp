@@ -77,7 +77,7 @@ class websocket_handlers {
     return *this;
   }
 
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   websocket_handlers& on_open(detail::misused_websocket_callback explained);
   websocket_handlers& on_message(detail::misused_websocket_message_callback explained);
   websocket_handlers& on_write_complete(detail::misused_websocket_callback explained);

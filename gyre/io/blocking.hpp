@@ -44,7 +44,7 @@ template <class Function, class... Arguments>
   return detail::blocking_awaiter<std::decay_t<Function>, std::decay_t<Arguments>...>(
       std::forward<Function>(function), std::forward<Arguments>(arguments)...);
 }
-// Explains wrong arguments: see base/detail/awaited_value.hpp.
+// This overload explains wrong arguments: see base/detail/awaited_value.hpp.
 template <class Function, class... Arguments>
   requires(gyre::detail::unsafe_temporary<Arguments> || ...)
 GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)

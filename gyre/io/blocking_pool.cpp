@@ -28,7 +28,7 @@ constinit std::atomic<thread_pool*> shared_pool{nullptr};
                                           std::memory_order_acquire)) {
     return *pool.release();
   }
-  return *winner;  // another thread was first
+  return *winner;  // another thread has set its pool first
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ thread_pool& blocking_pool() {
 }
 
 bool detail::is_blocking_pool_busy() {
-  // acquire: as in blocking_pool().
+  // acquire: pairs with the release in start_pool(); makes the pool visible.
   const thread_pool* const pool = shared_pool.load(std::memory_order_acquire);
   if (pool == nullptr) return false;
   const thread_pool_metrics counts = pool->metrics();

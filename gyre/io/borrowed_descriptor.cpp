@@ -25,8 +25,8 @@ borrowed_descriptor::borrowed_descriptor(event_loop& target, int fd) noexcept : 
 }
 
 task<readiness> borrowed_descriptor::wait(readiness interest) {
-  constexpr readiness any = readiness::readable | readiness::writable | readiness::priority;
-  if (!contains(interest, any)) {
+  constexpr readiness all_events = readiness::readable | readiness::writable | readiness::priority;
+  if (!contains(interest, all_events)) {
     throw std::invalid_argument("borrowed_descriptor: a wait needs at least one event");
   }
   event_loop& loop = loop_;
@@ -64,7 +64,7 @@ void borrowed_descriptor::add(waiter& entry, completion<readiness> result) {
     entry.unlink();
     throw std::system_error(error.code(), operation);
   }
-  entry.done.emplace(std::move(result));
+  entry.end_callback.emplace(std::move(result));
 }
 
 // Called by the loop. Resumes nothing itself: a completion posts the coroutine to its executor.
@@ -75,7 +75,7 @@ void borrowed_descriptor::report(readiness events) {
     const readiness entry_events = events & (entry.interest | always_reported);
     if (entry_events == readiness::none) continue;
     entry.unlink();
-    entry.done->set_value(entry_events);
+    entry.end_callback->set_value(entry_events);
   }
   try {
     update_watch();
@@ -102,7 +102,7 @@ void borrowed_descriptor::release() noexcept {
 }
 
 void borrowed_descriptor::end_waits(std::error_code reason) noexcept {
-  while (waiter* const first = waiters_.pop_front()) first->done->set_error(reason);
+  while (waiter* const first = waiters_.pop_front()) first->end_callback->set_error(reason);
 }
 
 void borrowed_descriptor::waiter::leave() noexcept {

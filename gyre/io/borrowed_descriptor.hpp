@@ -81,7 +81,7 @@ class borrowed_descriptor {
 
     borrowed_descriptor& owner;  // alive while the waiter is in its list
     readiness interest;
-    std::optional<completion<readiness>> done;
+    std::optional<completion<readiness>> end_callback;
   };
 
   void add(waiter& entry, completion<readiness> result);

@@ -40,7 +40,8 @@ namespace detail {
 struct directory_listing {
   std::string path;
   open_directory directory;
-  std::vector<directory_entry> entries;  // of the last batch; the next one uses their memory
+  // The entries of the last batch, whose memory the next one uses.
+  std::vector<directory_entry> entries;
 };
 
 }  // namespace detail

@@ -149,8 +149,9 @@ int epoll_poller::wait_with_timeout(steady_time deadline) {
   const steady_time time = now();
   const auto timeout = deadline > time ? deadline - time : std::chrono::nanoseconds{0};
   if (has_nanosecond_wait_) {
-    const timespec precise = gyre::detail::to_timespec(timeout);
-    const int count = ::epoll_pwait2(epoll_.get(), events_.data(), capacity, &precise, nullptr);
+    const timespec timeout_spec = gyre::detail::to_timespec(timeout);
+    const int count =
+        ::epoll_pwait2(epoll_.get(), events_.data(), capacity, &timeout_spec, nullptr);
     if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
     has_nanosecond_wait_ = false;
   }

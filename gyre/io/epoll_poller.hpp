@@ -91,7 +91,7 @@ class epoll_requests final : public ready_requests {
 
   std::span<epoll_event>& reported_events_;
   int epoll_ = -1;
-  // By the handle's index: whether a handle that is watched for writing on demand is so now.
+  // Whether a handle that is watched for writing on demand is watched now; by the handle's index.
   chunked_array<bool> writes_watched_;
 };
 

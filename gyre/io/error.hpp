@@ -21,7 +21,7 @@ enum class errc {
   /// A connection moved no byte for its idle_timeout; std::errc::timed_out.
   idle_timeout = 3,
 
-  // Errors of operations of coroutines.
+  // The next codes are errors of operations of coroutines.
 
   /// The handshake of a net::layer did not end in time; std::errc::timed_out.
   operation_timeout = 4,
@@ -35,8 +35,8 @@ enum class errc {
   /// The operation began on another thread than its loop's; std::errc::operation_not_permitted.
   wrong_thread = 8,
 
-  // Errors of connections of tcp_server and tcp_client: see net::connection_options and the other
-  // options.
+  // The next codes are errors of connections of tcp_server and tcp_client: see
+  // net::connection_options and the other options.
 
   message_timeout = 9,   ///< message_timeout; std::errc::timed_out
   write_timeout = 10,    ///< write_timeout; std::errc::timed_out
@@ -51,7 +51,7 @@ enum class errc {
   /// The kernel connected a socket to itself; std::errc::connection_refused.
   connected_to_itself = 18,
 
-  // Errors of messages in a stream.
+  // The next codes are errors of messages in a stream.
 
   frame_too_long = 19,    ///< the maximum size of the framing; std::errc::message_size
   bad_frame_length = 20,  ///< a length that counts itself is too small; std::errc::bad_message
@@ -60,13 +60,13 @@ enum class errc {
   /// proxy_protocol_options::limit; std::errc::message_size.
   proxy_header_too_long = 23,
 
-  // Errors of clients of coroutines.
+  // The next codes are errors of clients of coroutines.
 
   /// max_waiting of a connection_pool or a reconnecting_client;
   /// std::errc::resource_unavailable_try_again.
   waiting_limit = 24,
 
-  // Errors of files.
+  // The next codes are errors of files.
 
   /// All inotify watches of the user are in use; std::errc::no_space_on_device.
   watch_limit = 25,

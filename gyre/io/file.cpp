@@ -45,7 +45,7 @@ std::uint8_t direct_alignment_shift(int fd) noexcept {
 // in /sys.
 result size_hint(int fd) noexcept {
   const result position = detail::system::seek(fd, 0, SEEK_CUR);
-  if (!position) return position;  // not a file
+  if (!position) return position;  // the descriptor is not that of a file
   const auto status = detail::system::status_of(fd, STATX_SIZE, AT_STATX_DONT_SYNC);
   return status ? result::of(status->stx_size) : result::failure(status.error());
 }
@@ -73,7 +73,8 @@ detail::file_routine<buffer> detail::read_content(routine_memory&,
   buffer content({.prepend = 0, .max_size = limit + 1});
   result outcome = size_hint(fd);
   if (outcome && outcome.count() > limit) {
-    // Reads one byte beyond the limit, so that a file that is too large is not read up to there.
+    // One byte beyond the limit is read first, so that a file that is too large is not read up to
+    // the limit.
     outcome = co_await file_command::read(fd, content.prepare(1), limit);
     if (outcome && outcome.count() > 0) outcome = result::failure(EFBIG);
   } else if (outcome && outcome.count() > 0) {

@@ -33,7 +33,7 @@ mapped_file::mapped_file(const file& source, mapping_options options) {
   }
 }
 
-// Opens with O_NONBLOCK, so that opening a FIFO does not wait for its other end.
+// O_NONBLOCK keeps the open of a FIFO from waiting for the other end.
 detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
                                                       const mapping_options& options) {
   const auto fd = detail::system::open(path.c_str(), O_RDONLY | O_NONBLOCK);

@@ -136,9 +136,9 @@ class process::starter {
         child_ends_[index] = copy_above_standard_streams(setting.descriptor_);
         break;
       case stdio::kind::null: {
-        const unique_fd null = detail::system::value_or_throw(
+        const unique_fd null_device = detail::system::value_or_throw(
             detail::system::open("/dev/null", is_input ? O_RDONLY : O_WRONLY), "/dev/null");
-        child_ends_[index] = copy_above_standard_streams(null.get());
+        child_ends_[index] = copy_above_standard_streams(null_device.get());
         break;
       }
       case stdio::kind::pipe: {

@@ -14,24 +14,24 @@ receive_memory::receive_memory(std::size_t block_bytes, std::size_t limit) noexc
 receive_memory::~receive_memory() {
   arrival_.reset();
   assert(!lent() && "received bytes outlived their loop");
-  if (current_ != nullptr) deallocate(*current_);
+  if (current_block_ != nullptr) deallocate(*current_block_);
   while (block* old_block = free_blocks_.pop_front()) deallocate(*old_block);
 }
 
 // Releases the current block, if there is one: it can be reused when its last lease has ended.
 // Returns the memory of another block.
 std::span<std::byte> receive_memory::next_block() noexcept {
-  current_ = free_blocks_.pop_front();
-  if (current_ != nullptr) {
+  current_block_ = free_blocks_.pop_front();
+  if (current_block_ != nullptr) {
     --free_count_;
   } else {
-    current_ = allocate();
+    current_block_ = allocate();
   }
-  if (current_ == nullptr) {
+  if (current_block_ == nullptr) {
     is_exhausted_ = true;
     return {};
   }
-  return {current_->bytes(), block_size_};
+  return {current_block_->bytes(), block_size_};
 }
 
 receive_memory::block* receive_memory::allocate() noexcept {
@@ -53,7 +53,7 @@ void receive_memory::give_back(detail::receive_block& memory) noexcept {
   auto& own_block = static_cast<block&>(memory);
   receive_memory& self = *own_block.memory;
   own_block.used_bytes = 0;
-  if (&own_block != self.current_) {
+  if (&own_block != self.current_block_) {
     // The block that was returned last is used first, because it is the most likely to be in the
     // cache.
     if (self.free_count_ < max_free) {

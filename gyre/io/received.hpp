@@ -93,17 +93,20 @@ class receive_memory {
   /// Returns the memory to receive into next; empty if all memory is on loan, or none can be
   /// allocated.
   std::span<std::byte> room() noexcept {
-    if (current_ != nullptr && block_size_ - current_->used_bytes >= min_room) [[likely]] {
-      return {current_->bytes() + current_->used_bytes, block_size_ - current_->used_bytes};
+    if (current_block_ != nullptr && block_size_ - current_block_->used_bytes >= min_room)
+        [[likely]] {
+      return {current_block_->bytes() + current_block_->used_bytes,
+              block_size_ - current_block_->used_bytes};
     }
     return next_block();
   }
   /// Lends the first `count` bytes of what room() has just returned.
   received lend(std::size_t count) noexcept {
-    const std::span<const std::byte> bytes{current_->bytes() + current_->used_bytes, count};
-    current_->used_bytes += (count + (alignment - 1)) & ~(alignment - 1);
-    ++current_->leases;
-    return received(*current_, bytes);
+    const std::span<const std::byte> bytes{current_block_->bytes() + current_block_->used_bytes,
+                                           count};
+    current_block_->used_bytes += (count + (alignment - 1)) & ~(alignment - 1);
+    ++current_block_->leases;
+    return received(*current_block_, bytes);
   }
   /// Returns the bytes that a transient or shared receive request has received; empty after its
   /// callback.
@@ -115,7 +118,8 @@ class receive_memory {
   }
   /// Returns whether any bytes are on loan.
   bool lent() const noexcept {
-    return blocks_ > free_count_ + (current_ != nullptr && current_->leases == 0 ? 1 : 0);
+    return blocks_ >
+           free_count_ + (current_block_ != nullptr && current_block_->leases == 0 ? 1 : 0);
   }
   /// Returns the total bytes of all blocks.
   std::size_t allocated() const noexcept { return blocks_ * block_size_; }
@@ -133,14 +137,14 @@ class receive_memory {
 
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t min_room = 16 * 1024;
-  static constexpr std::size_t max_free = 2;  // the number of free blocks kept for reuse
+  static constexpr std::size_t max_free = 2;  // the maximum number of free blocks that are kept
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;
   void deallocate(block& memory) noexcept;
   static void give_back(detail::receive_block& memory) noexcept;
 
-  block* current_ = nullptr;
+  block* current_block_ = nullptr;
   std::size_t block_size_;
   std::size_t limit_;
   std::size_t blocks_ = 0;

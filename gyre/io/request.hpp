@@ -104,7 +104,7 @@ enum class direction : bool { read, write };
 /// Thread-safety: as backend. Lifetime: once attached, must live until backend::detach().
 class handle {
   friend class backend;
-  int fd_;  // first, so that only the last bytes are padding
+  int fd_;  // first, so that the padding is at the end
 
  public:
   explicit handle(int fd = -1, handle_kind kind = handle_kind::stream_socket) noexcept
@@ -131,10 +131,10 @@ class handle {
   }
 
   // The members below belong to the backend.
-  std::uint32_t index = 0;  // the index among the backend's handles
+  std::uint32_t index = 0;  // the handle's index in the backend
   request* reader = nullptr;
   request* writer = nullptr;
-  std::uint32_t queue_index = 0;  // its index in a queue, or, while in none, its usage
+  std::uint32_t queue_index = 0;  // the index in a queue; outside of queues, the handle's usage
   gyre::detail::flag_set<detail::handle_flag> flags;
   bool unwatched : 1 = false;  // whether the kernel does not watch the handle yet
 
@@ -286,7 +286,7 @@ struct read_request : request {
 
   bool whole() const noexcept { return is_whole_; }
 
-  // For the backend: the memory that is not filled yet, and the number of bytes read.
+  // For the backend: the memory that is not yet filled, and the number of bytes read.
   std::span<std::byte> rest;
   std::size_t done = 0;
 

@@ -47,7 +47,7 @@ detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) 
 detail::outcome_of<temporary_directory> detail::make_temporary_directory(
     path_arguments& arguments) {
   if (arguments.path.empty()) arguments.path = temporary_folder();
-  if (!arguments.path.starts_with('/')) {  // the path must stay valid after a chdir()
+  if (!arguments.path.starts_with('/')) {  // an absolute path stays valid after a chdir()
     std::error_code error;
     arguments.path = std::filesystem::absolute(arguments.path, error);
     if (error) return std::unexpected(error);

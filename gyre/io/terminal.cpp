@@ -37,7 +37,7 @@ bool handles_sigttou() noexcept {
 int set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
   const detail::signal_mask mask(SIG_UNBLOCK, SIGTTOU);
   if (system::is_in_background(fd) && handles_sigttou()) {
-    system::kill(0, SIGTTOU);  // stops the whole job, as the kernel does
+    system::kill(0, SIGTTOU);  // the signal stops the whole job, as the kernel's would
     if (system::is_in_background(fd)) return EINTR;
   }
   return system::set_terminal_attributes(fd, attributes);
@@ -85,7 +85,8 @@ class changed_terminal : public intrusive_list_node {
   unique_fd fd_;
   ::termios old_attributes_;
   terminal_setting setting_;
-  ::pid_t owner_ = system::process_id();  // a forked child leaves the terminal to its parent
+  // The process that changed the terminal; its forked children leave it alone.
+  ::pid_t owner_ = system::process_id();
 };
 
 namespace {
@@ -170,7 +171,7 @@ stream open_terminal(event_loop& loop, int fd) {
     gyre::detail::throw_system_error(error, "gyre::io::open_terminal");
   }
   if (system::is_terminal_master(fd)) {
-    // Opening it again would make another pseudo-terminal.
+    // A second open of the multiplexer would make another pseudo-terminal.
     gyre::detail::throw_system_error(
         EINVAL, "gyre::io::open_terminal: the master of a pseudo-terminal; make a stream of it");
   }

@@ -31,7 +31,8 @@ uring_poller::uring_poller(const uring_features& features)
 
 std::size_t uring_poller::wait(steady_time deadline) {
   if (ring_.ready() + reports_.size() > 0) {
-    // Submits requests that began meanwhile at once, not only when nothing is left to complete.
+    // The deadline in the past makes the wait only submit, so that requests that began meanwhile
+    // are submitted at once.
     deadline = steady_time::min();
   } else if (watched() == 0) {
     if (deadline != steady_time::min()) parker_.park(deadline);
@@ -46,9 +47,9 @@ std::size_t uring_poller::wait(steady_time deadline) {
   switch (const int error = submit_and_wait(deadline)) {
     case 0:
     case EAGAIN:
-    case EBUSY: break;  // no room: completions must be served first
+    case EBUSY: break;  // no room: the completions must be served first
     case EINTR: requests_.note_interruption(); break;
-    case EEXIST:  // the ring belongs to another thread
+    case EEXIST:  // another thread owns the ring
     case EBADR:   // completions were lost
       abandon_ring();
       return 1;
@@ -70,7 +71,7 @@ std::size_t uring_poller::watched() const noexcept {
 // them again before each sleep would cost most messages a second call.
 steady_time uring_poller::bound_by_retry(steady_time deadline) noexcept {
   constexpr auto until_retry = std::chrono::milliseconds{10};
-  constexpr unsigned max_waits = 1024;  // bounds the delay while other handles keep the loop busy
+  constexpr unsigned max_waits = 1024;  // limits the delay while other handles keep the loop busy
   if (requests_.all_reads_confirmed()) return deadline;
   if (++unconfirmed_waits_ == max_waits) {
     retry_short_reads();
@@ -101,7 +102,7 @@ void uring_poller::open_ring() {
 }
 
 void uring_poller::abandon_ring() noexcept {
-  must_not_wait_ = must_not_wait_ || ring_.is_open();  // a message to the ring may be lost
+  must_not_wait_ = must_not_wait_ || ring_.is_open();  // the ring may have lost the message
   ring_.end_all();
   save_completions();
   close_ring();
@@ -144,7 +145,7 @@ void uring_poller::save_completions() noexcept {
 
 void uring_poller::leave() noexcept {
   constexpr int max_attempts = 100'000;
-  if (!ring_.usable_here()) return abandon_ring();  // the ring belongs to another thread
+  if (!ring_.usable_here()) return abandon_ring();  // another thread owns the ring
   for (int attempt = 0; requests_.cancel_all(); ++attempt) {
     if (attempt == max_attempts) return abandon_ring();
     ring_.enter();

@@ -81,21 +81,21 @@ class uring_poller final : public poller, detail::ring_owner {
   gyre::detail::wake_event wake_;
   unique_fd epoll_;
   std::array<epoll_event, max_events> events_;
-  // Events of epoll that have not been reported yet.
+  // The events of epoll that were not yet reported.
   std::span<epoll_event> reports_;
   detail::readiness_set watches_{reports_};
   detail::uring ring_;
-  gyre::detail::pending_message message_;  // sent by wake()
+  gyre::detail::pending_message message_;  // the message that wake() sends
   bool must_not_wait_ = false;      // whether a wake-up came before its wait, or may have been lost
-  unsigned unconfirmed_waits_ = 0;  // the number of waits since short reads were tried again
-  unsigned unserved_completions_ = 0;  // completions of this turn that are still to be served
+  unsigned unconfirmed_waits_ = 0;  // how many waits have passed since short reads were tried again
+  unsigned unserved_completions_ = 0;  // how many completions of this turn are to be served
   // Whether the ring watches the wake-up, the epoll instance and the ring for files.
   bool is_wake_watched_ = false;
   bool is_epoll_watched_ = false;
   bool are_files_watched_ = false;
   bool has_ready_files_ = false;  // whether files_ has something to reap
   detail::uring_requests requests_;
-  std::optional<detail::file_ring> files_;  // made by the first call on a file
+  std::optional<detail::file_ring> files_;  // the first call on a file makes it
 };
 
 }  // namespace gyre::io

@@ -95,10 +95,10 @@ class trial_ring {
   }
 
  private:
-  // The first completion of a request; -ETIME if there was none.
+  // The first completion of a request. The result is -ETIME if there was none.
   struct completion {
     int result = -ETIME;
-    bool has_more = false;  // further completions will follow
+    bool has_more = false;  // whether further completions will follow
   };
 
   bool polls_many_times(int readable_fd) {

@@ -43,7 +43,7 @@ class tree_reader {
   }
 
  private:
-  // The limits of a batch.
+  // The limits of one batch.
   static constexpr std::size_t max_entries = 256;
   static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 

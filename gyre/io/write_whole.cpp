@@ -47,7 +47,8 @@ file_routine<void> write_content(routine_memory&, const file_arguments& argument
     const std::size_t offset = arguments.bytes.size() - rest.size();
     outcome = co_await file_command::write(target.get(), rest, offset);
     if (outcome) rest = rest.subspan(outcome.count());
-    if (outcome && outcome.count() == 0) outcome = result::failure(EIO);  // a device takes nothing
+    // A device may take no bytes without an error.
+    if (outcome && outcome.count() == 0) outcome = result::failure(EIO);
   }
   const result close_result = co_await file_command::close(target.get());
   const int error = close_result.error_number();

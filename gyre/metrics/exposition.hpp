@@ -150,7 +150,7 @@ class exposition {
 
   exposition_format format_;
   std::vector<family> families_;
-  std::map<std::string, std::size_t, std::less<>> indices_;  // indices of families_, by name
+  std::map<std::string, std::size_t, std::less<>> indices_;  // the indices of families_, by name
   std::set<std::string, std::less<>> sample_names_;          // the names of all samples
   std::vector<std::string> common_names_;
   std::vector<std::string> common_values_;

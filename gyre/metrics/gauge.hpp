@@ -20,7 +20,7 @@ class gauge {
  public:
   constexpr gauge() noexcept = default;
 
-  // relaxed: a statistic, which orders nothing.
+  // relaxed: the statistic orders nothing.
 
   /// Replaces the value.
   void set(double value) noexcept { value_.store(value, std::memory_order_relaxed); }

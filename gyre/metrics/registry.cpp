@@ -73,7 +73,7 @@ family<duration_histogram>& registry::make_duration_histograms(std::string_view 
                                                                std::vector<std::string> labels,
                                                                std::span<const duration> limits,
                                                                family_options options) {
-  static_cast<void>(duration_histogram(limits));  // refuses wrong limits now
+  static_cast<void>(duration_histogram(limits));  // the constructor refuses wrong limits
   return find_or_make_family<duration_histogram>(
       *core_, name, help, labels, options,
       [own_limits = std::vector<duration>(limits.begin(), limits.end())] {
@@ -85,7 +85,7 @@ family<size_histogram>& registry::make_size_histograms(std::string_view name, st
                                                        std::vector<std::string> labels,
                                                        std::span<const std::uint64_t> limits,
                                                        family_options options) {
-  static_cast<void>(size_histogram(limits));  // refuses wrong limits now
+  static_cast<void>(size_histogram(limits));  // the constructor refuses wrong limits
   return find_or_make_family<size_histogram>(
       *core_, name, help, labels, options,
       [own_limits = std::vector<std::uint64_t>(limits.begin(), limits.end())] {

@@ -94,15 +94,15 @@ task<tcp_stream> connect(resolver& names, std::string host, service port, race_o
   inplace_stop_source race_ended;
   awaited_race attempts(detail::loop_of(context), options, &race_ended);
   task<> all = add_candidates(attempts.race, names.resolve(host, port), candidates::all);
-  // If the lookup of all addresses ends first, this one adds no candidates, and the order of the
-  // other lookup counts.
+  // If the lookup of all addresses ends first, the other lookup adds no candidates, so that the
+  // order of all addresses counts.
   task<> first = add_candidates(
       attempts.race,
       detail::resolver_access::resolve_first_family(names, host, port, options.resolution_delay),
       candidates::of_first_family);
   auto lookups =
       as_expected(stop_when(when_all(std::move(all), std::move(first)), race_ended.get_token()));
-  static_cast<void>(co_await std::move(lookups));  // the race has the errors of the lookups
+  static_cast<void>(co_await std::move(lookups));  // the race reports the errors of the lookups
   co_await attempts.end_event.wait();
   if (attempts.race.has_candidates()) co_return attempts.result();
   throw std::system_error(attempts.race.take_result().error(), "resolve " + host);

@@ -99,7 +99,7 @@ class connection_handler_setters {
     return set(&connection_handlers::closed, std::move(callback));
   }
 
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   Owner& on_connection(detail::misused_connection_callback explained);
   Owner& on_message(detail::misused_message_callback explained);
   Owner& on_write_complete(detail::misused_connection_callback explained);

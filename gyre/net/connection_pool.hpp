@@ -120,7 +120,7 @@ class pool_core {
         : connection(std::move(made_connection)), end_of_life(last_use) {}
     entry(entry&&) noexcept = default;
     entry& operator=(entry&& other) noexcept {
-      watch.reset();  // before the connection that it watches
+      watch.reset();  // the watch must end before the connection that it watches
       connection = std::move(other.connection);
       end_of_life = other.end_of_life;
       expiry = other.expiry;
@@ -133,7 +133,7 @@ class pool_core {
     steady_time end_of_life{};
     steady_time expiry{};               // the time at which an idle connection is closed
     steady_time watch_time{};           // the time from which an idle connection is watched
-    std::unique_ptr<idle_watch> watch;  // last: destroyed before the connection
+    std::unique_ptr<idle_watch> watch;  // last: the watch must end before the connection
   };
 
   template <class... Source>
@@ -241,7 +241,7 @@ class pool_core {
     waiter& operator=(waiter&&) = delete;
     ~waiter() {
       --pool_.waiter_count_;
-      // The caller may have been stopped: then a connection was kept for this caller only.
+      // A caller that was stopped leaves a connection that was kept only for it.
       if (pool_.has_surplus()) pool_.discard_oldest();
     }
 
@@ -320,7 +320,7 @@ class pool_core {
         next_expiry = std::min(next_expiry, idle_entry.watch_time);
       if (idle_entry.watch == nullptr && idle_entry.watch_time <= now) begin_watch(idle_entry);
       if (idle_entries_.size() == count)
-        ++i;  // otherwise the watch has ended at once, and removed its entry
+        ++i;  // otherwise the watch has ended, and removed its entry
     }
     if (next_expiry != steady_time::max()) watch_timer_.start_at(next_expiry);
   }
@@ -346,15 +346,15 @@ class pool_core {
     if (!is_reusable(*match->connection)) {
       return discard_idle(static_cast<std::size_t>(match - idle_entries_.begin()));
     }
-    // Not at once, so that a connection which is always readable cannot occupy the loop.
+    // The pause keeps a connection that is always readable from occupying the loop.
     match->watch_time = gyre::detail::later(loop().now(), watch_delay);
     if (!watch_timer_.active()) watch_timer_.start_at(match->watch_time);
   }
 
   const connection_pool_options options_;
-  semaphore permits_;  // held for connections that are taken or being made
+  semaphore permits_;  // the permits of connections that are taken or being made
   connector<Connection> connector_;
-  std::vector<entry> idle_entries_;  // the connection given back last is at the end
+  std::vector<entry> idle_entries_;  // ordered by return, the newest last
   timer expiry_timer_;
   timer watch_timer_;
   inplace_stop_source close_source_;
@@ -458,7 +458,7 @@ class [[nodiscard]] pooled_connection {
         was_reused_(was_reused) {}
 
   std::shared_ptr<core> pool_;
-  semaphore_permit permit_;  // released after the connection is closed
+  semaphore_permit permit_;  // last: the permit is released after the connection is closed
   typename core::entry entry_;
   bool was_reused_ = false;
   bool was_used_ = false;

@@ -22,10 +22,10 @@ struct datagram_slot {
 
 datagram_batch::datagram_batch(std::size_t capacity, std::size_t largest)
     : capacity_(std::clamp<std::size_t>(capacity, 1, 1024)),
-      largest_(largest),
+      datagram_size_(largest),
       slots_(std::make_unique<detail::datagram_slot[]>(capacity_)),
       headers_(std::make_unique<mmsghdr[]>(capacity_)),
-      memory_(std::make_unique_for_overwrite<std::byte[]>(capacity_ * largest_)) {}
+      memory_(std::make_unique_for_overwrite<std::byte[]>(capacity_ * datagram_size_)) {}
 
 datagram_batch::datagram_batch(datagram_batch&&) noexcept = default;
 datagram_batch& datagram_batch::operator=(datagram_batch&&) noexcept = default;
@@ -41,7 +41,7 @@ datagram datagram_batch::operator[](std::size_t index) const noexcept {
 }
 
 bool datagram_batch::add(std::span<const std::byte> bytes, const endpoint& peer) noexcept {
-  if (full() || bytes.size() > largest_) return false;
+  if (full() || bytes.size() > datagram_size_) return false;
   std::byte* const copy = bytes_of(size_);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
   return add_reference({copy, bytes.size()}, peer);
@@ -65,7 +65,7 @@ std::span<mmsghdr> datagram_batch::prepare_to_receive() noexcept {
   clear();
   for (std::size_t i = 0; i < capacity_; ++i) {
     detail::datagram_slot& slot = slots_[i];
-    slot.piece = {bytes_of(i), largest_};
+    slot.piece = {bytes_of(i), datagram_size_};
     detail::set_message(headers_[i].msg_hdr, slot.piece, slot.peer, endpoint::capacity(),
                         &slot.control);
   }
@@ -86,7 +86,7 @@ void datagram_batch::received(std::size_t count) noexcept {
 }
 
 std::byte* datagram_batch::bytes_of(std::size_t index) const noexcept {
-  return memory_.get() + index * largest_;
+  return memory_.get() + index * datagram_size_;
 }
 
 }  // namespace gyre::net

@@ -56,7 +56,7 @@ class datagram_batch {
   ~datagram_batch();
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
+  [[nodiscard]] std::size_t largest() const noexcept { return datagram_size_; }
   /// Returns the number of datagrams in the batch.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -111,7 +111,7 @@ class datagram_batch {
   std::byte* bytes_of(std::size_t index) const noexcept;
 
   std::size_t capacity_;
-  std::size_t largest_;
+  std::size_t datagram_size_;
   std::size_t size_ = 0;
   std::size_t sent_count_ = 0;
   std::unique_ptr<detail::datagram_slot[]> slots_;

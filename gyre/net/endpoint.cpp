@@ -80,8 +80,7 @@ endpoint endpoint::unix_unnamed() noexcept {
   return result;
 }
 
-// Checks for IPv6 only once, because the result cannot change: only booting with ipv6.disable=1
-// takes IPv6 away.
+// IPv6 is checked only once, because only booting with ipv6.disable=1 can take it away.
 endpoint endpoint::any(std::uint16_t port) noexcept {
   static const bool has_v6 = [] {
     const auto probe = detail::system::open_socket(AF_INET6, SOCK_DGRAM);
@@ -120,8 +119,8 @@ std::string endpoint::to_string() const {
   }
   std::string text(unix_prefix);
   if (is_abstract()) return (text += '@') += abstract_name();
-  // Marks the text as a path: only the kernel can report a path that begins like the text of an
-  // abstract name.
+  // The added "./" marks the text as a path: only the kernel can report a path that begins like the
+  // text of an abstract name.
   if (path().starts_with('@')) text += "./";
   return text += path();
 }

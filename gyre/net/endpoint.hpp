@@ -150,10 +150,10 @@ class endpoint {
   friend std::ostream& operator<<(std::ostream& output, const endpoint& address);
 
  private:
-  // The address of an IP endpoint, and after it its source.
+  // An IP endpoint, followed by the address from which to send to it.
   struct address_and_source {
     sockaddr_in6 address;
-    sa_family_t source_family;  // AF_UNSPEC: none
+    sa_family_t source_family;  // AF_UNSPEC if there is no source
     ip_address::v6_bytes source;
     std::uint32_t source_scope;
   };

@@ -48,11 +48,11 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
 // moves `payload` with the bytes of `output`.
 std::span<std::byte> prepare(io::buffer& output, std::size_t size,
                              std::span<const std::byte>& payload) {
-  const std::less<> less;
-  const std::span<const std::byte> whole = output.bytes();
-  const bool is_part =
-      !less(payload.data(), whole.data()) && less(payload.data(), whole.data() + whole.size());
-  const std::ptrdiff_t offset = is_part ? payload.data() - whole.data() : 0;
+  const std::less<> is_before;
+  const std::span<const std::byte> old_bytes = output.bytes();
+  const bool is_part = !is_before(payload.data(), old_bytes.data()) &&
+                       is_before(payload.data(), old_bytes.data() + old_bytes.size());
+  const std::ptrdiff_t offset = is_part ? payload.data() - old_bytes.data() : 0;
   const std::span<std::byte> room = output.prepare(size);
   if (is_part) payload = output.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
   return room;
@@ -162,7 +162,7 @@ std::span<std::byte> prepare_within_limit(io::buffer& buffer) {
   if (space == 0) {
     throw std::system_error(make_error_code(io::errc::limit_exceeded), "gyre::net::read_frame");
   }
-  // Reads as many bytes as the buffer already holds, so that long frames take few calls.
+  // Each read doubles the buffer's content, so that long frames take few calls.
   const std::size_t size = std::max({min_read_size, buffer.size(), buffer.tail_room()});
   try {
     return buffer.prepare(std::min(space, size));

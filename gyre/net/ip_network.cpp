@@ -51,7 +51,7 @@ ip_network ip_network::read(std::string_view text) {
 std::expected<ip_network, std::error_code> ip_network::parse(std::string_view text) noexcept {
   const auto failure = detail::failure(std::errc::invalid_argument);
   const std::size_t slash = text.find('/');
-  if (text.contains('%')) return failure;  // an address with a scope
+  if (text.contains('%')) return failure;  // the address has a scope, which a network cannot have
   const auto address = ip_address::parse(text.substr(0, slash));
   if (!address) return failure;
   unsigned prefix_length = bits_of(*address);
@@ -77,9 +77,9 @@ bool ip_network::is_valid(const ip_address& first_address, unsigned prefix_lengt
 }
 
 bool ip_network::contains(const ip_address& address) const noexcept {
-  const ip_address plain = address.unmapped();
-  return plain.is_v4() == first_address_.is_v4() &&
-         have_equal_bits(plain.bytes(), first_address_.bytes(), prefix_length_);
+  const ip_address unmapped_address = address.unmapped();
+  return unmapped_address.is_v4() == first_address_.is_v4() &&
+         have_equal_bits(unmapped_address.bytes(), first_address_.bytes(), prefix_length_);
 }
 
 std::string ip_network::to_string() const {

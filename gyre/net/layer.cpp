@@ -39,12 +39,12 @@ layer::status layer::take(std::span<std::byte> buffer, std::size_t& count) {
   return outcome == status::done && count == 0 ? status::wants_input : outcome;
 }
 
-layer::status layer::read_all(io::buffer& plain) {
+layer::status layer::read_all(io::buffer& output) {
   for (;;) {
     std::size_t count = 0;
     const status outcome =
-        take(plain.prepare(detail::record_size).first(detail::record_size), count);
-    plain.commit(count);
+        take(output.prepare(detail::record_size).first(detail::record_size), count);
+    output.commit(count);
     if (outcome != status::done) return outcome;
   }
 }

@@ -148,8 +148,8 @@ class layer {
 
   /// Calls read(), but never returns done without a byte, even if the layer does.
   status take(std::span<std::byte> buffer, std::size_t& count);
-  /// Appends all plain bytes that can be read to `plain`; never done. Throws std::bad_alloc.
-  status read_all(io::buffer& plain);
+  /// Appends all plain bytes that can be read to `output`; never done. Throws std::bad_alloc.
+  status read_all(io::buffer& output);
 
  protected:
   io::buffer& output() noexcept { return *output_; }

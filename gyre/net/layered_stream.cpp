@@ -116,7 +116,7 @@ task<layered_stream> open_layer(tcp_stream connection, std::unique_ptr<layer> pr
       co_await std::move(work);
     }
   } catch (const std::system_error& error) {
-    // Compares the exact code, because ETIMEDOUT of the socket is a different error.
+    // The exact code is compared, because ETIMEDOUT of the socket is a different error.
     if (error.code() == time_limit_errc::expired) {
       throw std::system_error(protocol.timeout_error(), std::string(protocol.stream_name()));
     }

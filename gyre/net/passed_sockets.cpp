@@ -21,7 +21,7 @@ namespace {
 
 using detail::fail;
 
-constexpr int first_passed = 3;  // SD_LISTEN_FDS_START
+constexpr int first_passed = 3;  // systemd's SD_LISTEN_FDS_START
 constexpr std::string_view separator = ":";
 constexpr std::size_t max_name_bytes = 64 << 10;
 
@@ -72,8 +72,7 @@ std::vector<passed_socket> sockets_from_environment() {
   if (!process_id || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
   if (std::cmp_not_equal(*process_id, io::detail::system::process_id())) return {};
 
-  // Takes ownership of all descriptors first, so that they are closed if one of them is not a
-  // socket.
+  // All descriptors get an owner first, so that they are closed if one of them is not a socket.
   std::vector<unique_fd> fds;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
     const io::result is_open = detail::system::set_close_on_exec(fd);

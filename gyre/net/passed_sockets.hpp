@@ -46,7 +46,7 @@ std::vector<passed_socket> sockets_from_environment();
 /// been sent.
 /// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets);
-// Explains wrong arguments: see base/detail/awaited_value.hpp.
+// This overload explains wrong arguments: see base/detail/awaited_value.hpp.
 template <gyre::detail::unsafe_temporary Sockets>
 GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
 std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);

@@ -21,8 +21,9 @@ using std::string_view_literals::operator""sv;
 constexpr std::string_view signature_1 = "PROXY "sv;
 constexpr std::string_view signature_2 = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr std::size_t max_version_1_size = 107;
-constexpr std::size_t fixed_2 = 16;     // signature, version and command, family, length
-constexpr std::size_t path_size = 108;  // as in sockaddr_un
+// The signature, the version and command, the family, the length.
+constexpr std::size_t fixed_2 = 16;
+constexpr std::size_t path_size = 108;  // the size in sockaddr_un
 constexpr std::uint8_t type_crc32c = 0x03;
 
 std::unexpected<std::error_code> nonsense() { return failure(io::errc::bad_proxy_header); }
@@ -94,7 +95,7 @@ std::optional<endpoint> unix_endpoint(std::string_view path) {
   if (path.front() != '\0') {
     try {
       return endpoint::unix_path(path.substr(0, path.find('\0')));
-    } catch (const std::system_error&) {  // too long
+    } catch (const std::system_error&) {  // a path that is too long
       return std::nullopt;
     }
   }
@@ -177,14 +178,15 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
   if (size > limit) return failure(io::errc::proxy_header_too_long);
   if (text.size() < size) return std::nullopt;
   proxy_header header{.size = size};
-  // Ignores the rest of a local connection's header, and addresses of no family, as the protocol
-  // requires.
+  // The protocol requires to ignore the rest of a local connection's header, and addresses of no
+  // family.
   if (is_local || family_and_type == 0) return header;
   const unsigned family = family_and_type >> 4, type = family_and_type & 0xfu;
   if (family < 1 || family > 3 || type < 1 || type > 2) return nonsense();
-  const std::string_view whole = text.substr(0, size);
-  std::string_view rest = whole.substr(fixed_2);
-  if (!take_addresses(family, rest, header) || !take_values(whole, rest, header)) return nonsense();
+  const std::string_view header_text = text.substr(0, size);
+  std::string_view rest = header_text.substr(fixed_2);
+  if (!take_addresses(family, rest, header) || !take_values(header_text, rest, header))
+    return nonsense();
   return header;
 }
 

@@ -110,7 +110,7 @@ class reconnecting_client {
   [[nodiscard]] auto call_idempotent(F function) {
     return core::call(core_, std::move(function), true);
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never call(detail::misused_use_function<Connection> explained);
   std::suspend_never call_idempotent(detail::misused_use_function<Connection> explained);
 

@@ -70,9 +70,9 @@ pipe_pair make_pipe() {
 namespace detail {
 namespace {
 
-// Whether no socket is bound to the file any more. Probes with a datagram socket: the kernel
+// Whether no socket is bound to the file any more. The check connects a datagram socket: the kernel
 // refuses it with ECONNREFUSED only if no socket is bound, and otherwise because of its type. So
-// the probe also finds a socket that does not listen yet, and leaves no connection with one that
+// the check also finds a socket that does not listen yet, and leaves no connection with one that
 // does.
 bool is_stale(const std::string& path, const endpoint& local) {
   // Connecting to a file of another kind is also refused with ECONNREFUSED.

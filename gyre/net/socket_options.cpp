@@ -159,7 +159,7 @@ int socket_ref::incoming_cpu() const { return get_option(fd_, so_incoming_cpu); 
 void socket_ref::set_v6_only(bool is_enabled) const { set_flag(fd_, ipv6_v6only, is_enabled); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
-// Sets the IPv4 option also on an IPv6 socket, for mapped addresses.
+// The IPv4 option is also set on an IPv6 socket, for mapped addresses.
 void socket_ref::set_traffic_class(int value) const {
   if (value < 0 || value > 255) gyre::detail::throw_system_error(EINVAL, ip_tos.name);
   if (family() == address_family::ipv6) set(fd_, ipv6_tclass, value);
@@ -213,8 +213,8 @@ bool socket_ref::bind_address_no_port() const {
   return get_option(fd_, ip_bind_address_no_port) != 0;
 }
 
-// Sets both options on an IPv6 socket: it reports IPv4 datagrams by both, but only IP_PKTINFO has
-// the address from which to reply to a broadcast.
+// An IPv6 socket gets both options: it reports IPv4 datagrams by both, but only IP_PKTINFO has the
+// address from which to reply to a broadcast.
 void socket_ref::set_packet_info(bool is_enabled) const {
   set_flag(fd_, ip_pktinfo, is_enabled);
   if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, is_enabled);

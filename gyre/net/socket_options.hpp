@@ -83,7 +83,7 @@ class socket_ref {
   /// clears it.
   std::error_code take_error() const;
 
-  // Options of any socket.
+  // The options below are those of any socket.
 
   /// Allows a port where an earlier listener's connections linger (SO_REUSEADDR). Set it before
   /// bind.
@@ -121,7 +121,7 @@ class socket_ref {
   /// bind.
   void set_file_mode(unsigned permissions) const;
 
-  // Options of Internet sockets.
+  // The options below are those of Internet sockets.
 
   /// Makes an IPv6 socket refuse IPv4 peers, which otherwise have v4-mapped addresses
   /// (IPV6_V6ONLY). Set it before bind.
@@ -131,7 +131,7 @@ class socket_ref {
   void set_traffic_class(int value) const;
   int traffic_class() const;
 
-  // TCP.
+  // The options below are those of TCP.
 
   /// Sends small writes at once instead of waiting for an acknowledgement (TCP_NODELAY).
   void set_no_delay(bool is_enabled) const;
@@ -160,7 +160,7 @@ class socket_ref {
   void set_fast_open(int queue_length) const;
   int fast_open() const;
 
-  // Datagrams.
+  // The options below are those of datagram sockets.
 
   /// Notes the local address at which each datagram arrives as the source() of its sender's
   /// endpoint, so that a reply leaves from there (IP_PKTINFO, IPV6_RECVPKTINFO). For IP sockets

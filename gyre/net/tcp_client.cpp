@@ -43,8 +43,8 @@ struct client_target {
 
   std::string host = {};
   service port = 0;
-  resolver* names = nullptr;            // null: the client has its own resolver
-  std::optional<endpoint> direct = {};  // the endpoint; none: look up `host`
+  resolver* names = nullptr;            // null if the client has a resolver of its own
+  std::optional<endpoint> direct = {};  // the endpoint; empty if `host` must be looked up
 };
 
 /// Settings to which connections refer. A base class, because they must be constructed before the
@@ -116,13 +116,14 @@ class tcp_client::core final : public client_settings,
   gyre::detail::atomic<bool> is_in_use_{false};  // set by the first connect()
   client_target target_;
   std::optional<resolver> own_names_;
-  bool is_wanted_ = false;               // whether the client should be connected
-  bool must_reconnect_at_once_ = false;  // connect again when the present connection has ended
-  std::uint64_t target_changes_ = 0;     // made by connect() and disconnect()
-  std::size_t failures_ = 0;             // attempts that failed in a row
-  std::size_t fruitless_attempts_ = 0;   // failures_ plus connections that were of no use
-  bool has_received_ = false;            // the last connection that has ended
-  bool was_refused_ = false;             // over the last connection: note_refusal()
+  bool is_wanted_ = false;  // whether the client should be connected
+  // Whether to connect again when the present connection has ended.
+  bool must_reconnect_at_once_ = false;
+  std::uint64_t target_changes_ = 0;    // counts the calls of connect() and disconnect()
+  std::size_t failures_ = 0;            // how many attempts in a row have failed
+  std::size_t fruitless_attempts_ = 0;  // failures_ plus the connections that were of no use
+  bool has_received_ = false;           // whether the last connection has received bytes
+  bool was_refused_ = false;            // whether note_refusal() was called
   tcp_connection* connection_ = nullptr;
   std::optional<detail::connection_race> race_;  // the attempt under way
   // The lookup for the addresses of one IP version, and the lookup for all addresses. Both add
@@ -130,8 +131,8 @@ class tcp_client::core final : public client_settings,
   lookup first_family_;
   lookup all_addresses_;
   std::optional<timer> retry_;
-  gyre::detail::splitmix64 random_;
-  io::buffer kept_output_;  // sent first on the next connection
+  gyre::detail::splitmix64 generator_;
+  io::buffer kept_output_;  // the next connection sends these bytes first
   gyre::detail::published_counter attempts_, failed_attempts_, successes_, is_connected_;
 };
 
@@ -139,7 +140,7 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
     : client_settings{.client_options = validate(std::move(options)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted_bytes(client_options.connections.output_limit),
-      random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
+      generator_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
   connect_failed_handler = [this](std::error_code reason, std::size_t attempts, bool is_last) {
     if (attempts == 1 || is_last) print_failure(reason);
   };
@@ -150,7 +151,7 @@ void tcp_client::core::print_failure(std::error_code reason) const noexcept try 
   gyre::detail::log(log_level::warning, "gyre: ", client_options.name, ": connect ", server, ": ",
                     reason.message());
 } catch (const std::bad_alloc&) {
-  return;  // there is no memory for the message
+  return;  // without memory, the failure is not reported
 }
 
 void tcp_client::core::check_settable() const {
@@ -194,7 +195,7 @@ void tcp_client::core::run_commands() {
 }
 
 void tcp_client::core::request_connect(client_target server) {
-  is_in_use_.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
+  is_in_use_.store(true, std::memory_order_relaxed);  // relaxed: check_settable() explains it
   if (loop().in_loop_thread()) return connect(std::move(server));
   commands.connect(
       [target = std::move(server)](core& self) mutable { self.connect(std::move(target)); },
@@ -279,7 +280,7 @@ void tcp_client::core::look_up_target() {
     return;
   } catch (const std::bad_alloc&) {
     lookup_error = detail::no_memory();
-  } catch (const std::system_error& error) {  // thrown by the constructor of a resolver
+  } catch (const std::system_error& error) {  // the constructor of a resolver may throw
     lookup_error = error.code();
   }
   end_lookups();
@@ -318,7 +319,7 @@ void tcp_client::core::attempt_later() {
 std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
   const exponential_backoff backoff{.initial = client_options.initial_delay,
                                     .longest = client_options.longest_delay};
-  return backoff.jittered_delay(fruitless_attempts_, random_);
+  return backoff.jittered_delay(fruitless_attempts_, generator_);
 }
 
 void tcp_client::core::on_attempt_failed(std::error_code reason) {

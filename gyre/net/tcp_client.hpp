@@ -129,7 +129,7 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// reconnects nevertheless.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code reason, std::size_t attempts, bool last)> callback);
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   tcp_client& on_connect_failed(detail::misused_attempt_callback explained);
 
   /// Connects to the server that the constructor got. Throws std::logic_error if it got none.

@@ -71,7 +71,7 @@ released_connection tcp_connection::release(std::span<const std::byte> unconsume
   try {
     take_arrivals(unconsumed_bytes, result.received);
   } catch (const std::bad_alloc&) {
-    abort(detail::no_memory());  // some of the bytes may be lost
+    abort(detail::no_memory());  // a part of the bytes may be lost
     throw;
   }
   result.socket = leave({});
@@ -93,7 +93,8 @@ tcp_connection_ref tcp_connection::ref() {
   detail::connection_control*& control = extra().control;
   if (control == nullptr) {
     control = new detail::connection_control(*this, loop(), group().options().output_limit);
-    control->is_alive.store(is_open(), std::memory_order_relaxed);  // relaxed: not shared yet
+    // Relaxed: no other thread has the object yet.
+    control->is_alive.store(is_open(), std::memory_order_relaxed);
   }
   return tcp_connection_ref(*control);
 }

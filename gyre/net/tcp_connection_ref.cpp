@@ -74,8 +74,8 @@ bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   return true;
 }
 
-// Posts once only, because a second call would have no effect. If posting throws, the next call
-// tries again.
+// A second post would have no effect, so only one is made. If posting throws, the next call tries
+// again.
 template <class Function>
 bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& is_posted, Function function) const {
   // relaxed: the flag guards no data.

@@ -102,7 +102,7 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// accepting resumes after the pause. The default prints a line to stderr, at most 10 at once and
   /// 1 per second. Throws std::logic_error after start().
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   tcp_server& on_accept_error(detail::misused_error_callback explained);
 
   /// Sets the function that is called when the server stops, and all that had arrived for the

@@ -14,7 +14,8 @@ namespace gyre::net {
 namespace {
 
 constexpr std::size_t max_datagram_size = 65535;
-constexpr int max_dropped = 65536;  // ends the loop if datagrams come faster than ask() drops them
+// The limit ends the loop if datagrams come faster than ask() drops them.
+constexpr int max_dropped = 65536;
 
 // Waits until the socket is ready; returns false if the deadline comes first. `outcome`: the result
 // of a call that would have had to wait; throws any other error of that call.
@@ -31,7 +32,7 @@ bool wait_after(const io::result& outcome, const char* function_name, int socket
 udp_client::udp_client(const endpoint& server, const endpoint& local) {
   socket client = socket::open(server.family(), socket_type::datagram);
   if (local.family() != address_family::none) client.bind(local);
-  static_cast<void>(client.connect(server));  // completes at once for a datagram socket
+  static_cast<void>(client.connect(server));  // connecting a datagram socket completes at once
   fd_ = client.release();
 }
 
@@ -58,7 +59,7 @@ std::optional<io::buffer> udp_client::receive(duration timeout) {
 }
 
 std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question, duration timeout) {
-  // Drops late replies to earlier questions, and the errors which these questions caused.
+  // Late replies to earlier questions are dropped, and the errors that these questions caused.
   for (int drop_count = 0; drop_count < max_dropped; ++drop_count) {
     if (detail::system::receive_without_waiting(fd_.get(), {}).would_block()) break;
   }

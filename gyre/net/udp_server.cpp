@@ -42,7 +42,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void on_socket_stopped();
 
   const udp_server_options options;
-  datagram_function received;  // not changed once a socket is open
+  datagram_function received;  // constant once a socket is open
 
  private:
   std::shared_ptr<detail::udp_server_socket> shared(
@@ -54,7 +54,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void post_stop_callback(move_only_function<void()> callback);
 
   const std::vector<event_loop*> loops_;
-  detail::callback_gate gate_;  // guards callbacks of stop(), on the first loop
+  detail::callback_gate gate_;  // guards the callbacks of stop(), on the first loop
   mutable std::mutex mutex_;    // guards the members below
   std::vector<std::unique_ptr<detail::udp_server_socket>> sockets_;
   std::vector<endpoint> endpoints_;
@@ -93,7 +93,7 @@ class udp_server_socket final : public udp_server::channel {
   void add_to(udp_server_metrics& sum) const noexcept;
 
  private:
-  // Datagrams to send: their bytes, one after the other, and their receivers.
+  // The datagrams to send: their bytes, one after the other, and their receivers.
   struct replies {
     struct reply {
       std::size_t offset;
@@ -101,27 +101,27 @@ class udp_server_socket final : public udp_server::channel {
       endpoint peer;
     };
     std::vector<std::byte> bytes;
-    std::vector<reply> each;
-    std::size_t sent = 0;
+    std::vector<reply> entries;
+    std::size_t sent_count = 0;
 
     /// Adds a copy of a datagram. Throws std::bad_alloc, and then adds nothing.
     void add(std::span<const std::byte> content, const endpoint& peer) {
       const std::size_t offset = bytes.size();
       bytes.insert(bytes.end(), content.begin(), content.end());
       try {
-        each.push_back({offset, content.size(), peer});
+        entries.push_back({offset, content.size(), peer});
       } catch (...) {
         bytes.resize(offset);
         throw;
       }
     }
-    bool done() const noexcept { return sent == each.size(); }
-    const reply& next() const noexcept { return each[sent]; }
-    std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
+    bool done() const noexcept { return sent_count == entries.size(); }
+    const reply& next() const noexcept { return entries[sent_count]; }
+    std::size_t memory() const noexcept { return bytes.size() + entries.size() * sizeof(reply); }
     void clear() noexcept {
       bytes.clear();
-      each.clear();
-      sent = 0;
+      entries.clear();
+      sent_count = 0;
     }
   };
   template <class Request>
@@ -141,8 +141,9 @@ class udp_server_socket final : public udp_server::channel {
     send_some send_request;
     timer retry_timer;
   };
-  static constexpr std::size_t max_sent = 64;  // datagrams sent with one call
-  static constexpr int max_batches = 4;  // batches received before other work of the loop runs
+  static constexpr std::size_t max_sent = 64;  // the maximum number of datagrams of one call
+  // The maximum number of batches before other work of the loop.
+  static constexpr int max_batches = 4;
 
   static void on_received(io::request& request, io::result result);
   static void on_sent(io::request& request, io::result result);
@@ -158,7 +159,7 @@ class udp_server_socket final : public udp_server::channel {
   udp_server::core& core_;
   event_loop& loop_;
   callback_gate gate_;
-  socket unopened_socket_;  // the socket until open()
+  socket unopened_socket_;  // the socket before open()
   std::optional<registration> registration_;
   std::optional<datagram_batch> batch_;
   std::size_t delivered_count_ = 0;  // the number of datagrams of batch_ that were delivered
@@ -271,7 +272,7 @@ bool udp_server_socket::send_to(std::span<const std::byte> bytes, const endpoint
     return false;
   }
   new_replies_.add(bytes, peer);
-  if (!is_delivering_ || new_replies_.each.size() >= max_sent) flush();
+  if (!is_delivering_ || new_replies_.entries.size() >= max_sent) flush();
   return true;
 }
 
@@ -279,7 +280,7 @@ void udp_server_socket::flush() noexcept {
   while (!registration_->send_request.under_way()) {
     if (sent_replies_.done()) {
       sent_replies_.clear();
-      if (new_replies_.each.empty()) return;
+      if (new_replies_.entries.empty()) return;
       std::swap(sent_replies_, new_replies_);
     }
     const std::span<mmsghdr> headers = describe_unsent();
@@ -295,7 +296,7 @@ void udp_server_socket::flush() noexcept {
 }
 
 std::span<mmsghdr> udp_server_socket::describe_unsent() noexcept {
-  const auto replies_left = std::span(sent_replies_.each).subspan(sent_replies_.sent);
+  const auto replies_left = std::span(sent_replies_.entries).subspan(sent_replies_.sent_count);
   const std::size_t count = std::min(replies_left.size(), max_sent);
   for (std::size_t i = 0; i < count; ++i) {
     replies::reply& reply = replies_left[i];
@@ -315,15 +316,15 @@ void udp_server_socket::on_sent(io::request& request, io::result result) {
   if (self.is_stopping_) self.close_when_done();
 }
 
-// Notes the result of sending; an error is that of the first unsent reply, which is dropped.
+// Notes the result of sending. An error belongs to the first unsent reply, which is dropped.
 void udp_server_socket::note_send_result(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_count_ : errors_).add(1);
-    ++sent_replies_.sent;
+    ++sent_replies_.sent_count;
     return;
   }
   for (std::size_t i = 0; i < result.count(); ++i) {
-    bytes_sent_.add(sent_replies_.each[sent_replies_.sent++].size);
+    bytes_sent_.add(sent_replies_.entries[sent_replies_.sent_count++].size);
   }
   sent_count_.add(result.count());
 }
@@ -376,7 +377,8 @@ void udp_server_socket::add_to(udp_server_metrics& sum) const noexcept {
 udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
     : options(std::move(settings)), loops_(std::move(loops)) {
   detail::require_loops(loops_, "gyre::net::udp_server");
-  for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));  // which may throw
+  // Backend_of() may throw.
+  for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));
 }
 
 template <class Function>
@@ -448,7 +450,7 @@ void udp_server::core::stop(move_only_function<void()> callback) {
   const auto self = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    is_stopping_ = true;  // sockets_ does not change any more
+    is_stopping_ = true;  // sockets_ is constant from now on
   }
   for (auto& socket : sockets_)
     post(*socket, [](detail::udp_server_socket& server_socket) { server_socket.stop(); });
@@ -483,7 +485,7 @@ void udp_server::core::abandon() noexcept {
     const std::lock_guard lock(mutex_);
     return index < sockets_.size() ? sockets_[index].get() : nullptr;
   };
-  // Does not hold the mutex: closing may wait for a handler, which may call metrics().
+  // The mutex is not held: closing may wait for a handler, which may call metrics().
   for (std::size_t i = 0; detail::udp_server_socket* const server_socket = socket_at(i); ++i) {
     detail::udp_server_socket::abandon(shared(*server_socket));
   }

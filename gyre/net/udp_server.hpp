@@ -116,7 +116,7 @@ class udp_server {
   /// destroy the server. Its exceptions go to the loop's on_exception, and the next datagram is
   /// delivered in the next turn. Throws std::logic_error after start().
   udp_server& on_datagram(datagram_function callback);
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   udp_server& on_datagram(misused_datagram_callback explained);
 
   /// Binds to `local`. For port 0 the kernel chooses a port. The file of a Unix socket that is gone

@@ -16,7 +16,7 @@ namespace {
 using sending = io::detail::request_awaiter<detail::send_to_operation>;
 using batch_sending = io::detail::request_awaiter<detail::send_batch_operation>;
 
-constexpr std::size_t max_segments = 64;   // the limit of Linux
+constexpr std::size_t max_segments = 64;   // Linux's limit
 constexpr std::size_t max_bytes = 65'507;  // the largest payload of a datagram over IPv4
 
 socket noting_sources(socket native_socket) {

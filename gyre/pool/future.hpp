@@ -195,7 +195,7 @@ template <class T>
 class future_state_awaiter : future_state_waiter {
  public:
   explicit future_state_awaiter(future<T>&& result) noexcept : future_(std::move(result)) {}
-  // Must be moved only before it is awaited.
+  // An awaiter moves only before it is awaited.
   future_state_awaiter(future_state_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
 
   static constexpr bool executor_affine = true;
@@ -228,7 +228,7 @@ class future_state_awaiter : future_state_waiter {
   };
 
   future<T> future_;
-  std::optional<inplace_stop_callback<cancel>> on_stop_;  // destroyed before future_
+  std::optional<inplace_stop_callback<cancel>> on_stop_;  // last: destroyed before future_
 };
 
 template <class F>

@@ -174,7 +174,7 @@ class divided_loop {
     }
   }
   bool failed() const noexcept {
-    return has_failed_.load(std::memory_order_relaxed);  // relaxed: a hint to end early
+    return has_failed_.load(std::memory_order_relaxed);  // relaxed: the flag is a hint to end early
   }
 
   Executor& target_;
@@ -187,7 +187,8 @@ class divided_loop {
 template <class Index>
 Index grain_of(Index first, Index last, const parallel_options& options) noexcept {
   using count = std::make_unsigned_t<Index>;
-  // Converts first: narrow operands are promoted to int, whose difference may be negative.
+  // The operands are converted first: narrow ones would be promoted to int, whose difference may be
+  // negative.
   const std::size_t size = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
   const std::size_t grain =
       options.grain != 0 ? options.grain : std::clamp<std::size_t>(size / 1024, 1, 1024);

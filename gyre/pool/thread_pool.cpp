@@ -33,7 +33,7 @@ thread_pool::~thread_pool() { core_->shut_down(); }
   throw_unless_granted(core_->submit_at(builder, deadline));
 }
 
-// Not inlined into coroutines, because the functions use thread-locals: see this_worker.
+// The functions are not inlined into coroutines, because they use thread-locals: see this_worker.
 [[gnu::noinline]] void thread_pool::post(operation& op) noexcept { core_->post(op); }
 [[gnu::noinline]] bool thread_pool::running_here() const noexcept { return core_->running_here(); }
 [[gnu::noinline]] fork_queue* thread_pool::fork_queue_here() noexcept {

@@ -244,7 +244,7 @@ class thread_pool final : public executor {
   [[nodiscard]] thread_pool_metrics metrics() const;
 
  private:
-  // Not inlined into coroutines, because they use thread-locals.
+  // The functions below are not inlined into coroutines, because they use thread-locals.
   void submit_built(detail::task_builder builder, task_priority priority);
   bool try_submit_built(detail::task_builder builder, task_priority priority);
   void submit_built_at(detail::task_builder builder, steady_time deadline);

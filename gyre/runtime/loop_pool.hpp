@@ -95,8 +95,8 @@ class basic_loop_pool {
   Loop& for_hash(std::uint64_t hash) noexcept { return (*this)[index_for_hash(hash)]; }
   /// Returns the index of the loop that for_hash() returns.
   std::size_t index_for_hash(std::uint64_t hash) const noexcept {
-    // Multiplies as in Fibonacci hashing (Knuth, 1973), and scales the high half to the range
-    // (Lemire, 2019).
+    // The product is that of Fibonacci hashing (Knuth, 1973), whose high half is scaled to the
+    // range (Lemire, 2019).
     const std::uint64_t high_bits = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
     return static_cast<std::size_t>((high_bits * size()) >> 32);
   }
@@ -153,7 +153,7 @@ class basic_loop_pool {
     return result;
   }
 
-  // Shared with the threads, because a thread that destroys the pool outlives it.
+  // The threads share the options, because a thread that destroys the pool outlives it.
   std::shared_ptr<options> options_;
   std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
   alignas(false_sharing_range) std::atomic<std::size_t> next_{0};

@@ -22,7 +22,7 @@ namespace {
 // Several threads may construct and destroy runtimes; the last runtime restores the signal's
 // action.
 std::mutex sigpipe_mutex;
-int sigpipe_ignorers = 0;  // number of runtimes that ignore SIGPIPE; protected by sigpipe_mutex
+int sigpipe_ignorers = 0;  // the number of runtimes that ignore SIGPIPE; sigpipe_mutex guards it
 
 }  // namespace
 
@@ -49,7 +49,7 @@ runtime::options runtime::with_defaults(options settings) {
 runtime::~runtime() {
   try {
     shutdown();
-    end();
+    end_threads();
   } catch (...) {
     detail::terminate_with(std::current_exception(), "left a runtime that was not run");
   }
@@ -64,8 +64,8 @@ std::unique_ptr<signal_set> runtime::take_signals() {
 
 void runtime::release_signals() noexcept {
   if (signals_ == nullptr) return;
-  // Comes before signals_.reset(), which unblocks the signals, so that pending ones end the
-  // process.
+  // This call comes before signals_.reset(), which unblocks the signals, so that pending ones end
+  // the process.
   detail::let_signals_end_init(options_.signals);
   signals_.reset();
 }
@@ -99,11 +99,11 @@ int runtime::run_main(task<int> body) {
     throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
   detail::shutdown_sequence::counted_task counted_main_task(sequence_);
-  sequence_.advance();  // so that the main task sees earlier requests
+  sequence_.advance();  // the main task must see earlier requests
   gyre::spawn(loops_[0],
               run_task(*this, std::move(counted_main_task), run_body(std::move(body), code)),
               {.stop = stop_token(), .name = "main task"});
-  end();
+  end_threads();
   return code;
 }
 
@@ -117,7 +117,7 @@ task<> runtime::run_body(task<int> body, int& code) {
   shutdown();
 }
 
-void runtime::report(std::exception_ptr error) noexcept {
+void runtime::report_error(std::exception_ptr error) noexcept {
   if (shutting_down() && detail::is_cancelled(error)) return;
   if (options_.on_exception) {
     options_.on_exception(std::move(error));
@@ -131,7 +131,7 @@ void runtime::report_hook_error(const std::exception_ptr& error) noexcept {
   if (!detail::is_cancelled(error)) sequence_.fail(error);
 }
 
-void runtime::end() {
+void runtime::end_threads() {
   if (std::exchange(was_end_called_, true)) return;
   sequence_.run();
   release_signals();
@@ -139,7 +139,7 @@ void runtime::end() {
   watchdog_.reset();
   slow_dumps_.reset();
   observation_->hide();
-  // Posts stop(), so that it runs after all tasks that were posted before.
+  // stop() is posted, so that it runs after all tasks that were posted before.
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     loop& target = loops_[i];
     target.post([&target] { target.stop(); });

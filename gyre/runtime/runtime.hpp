@@ -314,7 +314,7 @@ class runtime {
     try {
       static_cast<void>(co_await std::move(work));
     } catch (...) {
-      self.report(detail::current_exception_outside());
+      self.report_error(detail::current_exception_outside());
     }
   }
 
@@ -354,21 +354,23 @@ class runtime {
   std::unique_ptr<signal_set> take_debug_signal();
   void watch_threads();
   void observe();
-  void report(std::exception_ptr error) noexcept;
+  void report_error(std::exception_ptr error) noexcept;
   void report_hook_error(const std::exception_ptr& error) noexcept;
-  void end();
+  void end_threads();
 
   options options_;
-  loop control_loop_;  // run() runs it; its only user code are stop callbacks and inline hooks
+  // Run() runs this loop, whose only user code are stop callbacks and inline hooks.
+  loop control_loop_;
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
-  std::unique_ptr<signal_set> signals_;  // constructed before the threads, which inherit the mask
+  std::unique_ptr<signal_set> signals_;  // constructed before the threads, which inherit its mask
   std::unique_ptr<signal_set> debug_signal_;
   loop_pool loops_;
   thread_pool pool_;
   std::optional<executor_watchdog> watchdog_;
   std::optional<trace::dump_writer> slow_dumps_;
-  std::shared_ptr<detail::observation> observation_;  // shared, as the type is incomplete here
+  // A shared_ptr, as the type is incomplete here.
+  std::shared_ptr<detail::observation> observation_;
   bool was_run_called_ = false;
   bool was_end_called_ = false;
 };

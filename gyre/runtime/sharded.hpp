@@ -176,7 +176,8 @@ class sharded {
 
   /// The instance of the loop that the calling thread runs. Throws std::logic_error on other
   /// threads. Complexity: linear in the number of loops.
-  // Not inlined, because coroutines change threads and compilers cache addresses of thread-locals.
+  // The function is not inlined, because coroutines change threads and compilers cache addresses of
+  // thread-locals.
   [[gnu::noinline]] T& local() {
     for (std::size_t index = 0; index < size(); ++index) {
       if (&loops_[index] == event_loop::current() && shards_[index] != nullptr) {
@@ -188,7 +189,7 @@ class sharded {
   }
 
  private:
-  // An instance and its calls; used only on its loop's thread.
+  // An instance and its calls, which only its loop's thread uses.
   struct alignas(false_sharing_range) shard {
     template <class... Arguments>
     explicit shard(Loop& target, const Arguments&... arguments)
@@ -205,7 +206,7 @@ class sharded {
     manual_reset_event calls_ended;
   };
 
-  // A call that runs on the loop; counted until it leaves the loop.
+  // A call that runs on the loop. It is counted until it leaves the loop.
   class running_call {
    public:
     explicit running_call(shard& target) noexcept : shard_(&target) { ++target.running_calls; }
@@ -236,7 +237,7 @@ class sharded {
     for (std::size_t index = 0; index < size(); ++index) {
       starts.push_back(on(loops_[index], make_instance(each_error[index], index, arguments...)));
     }
-    // Allocates all memory of the end now; afterwards only the instances allocate.
+    // The memory of the end is allocated now; afterwards only the instances allocate.
     end_ = prepare_end();
     // relaxed, here and elsewhere: each shard is used on its own loop, which orders the accesses.
     is_started_.store(true, std::memory_order_relaxed);
@@ -281,7 +282,7 @@ class sharded {
 
   task<> end_instance(std::exception_ptr& error, std::size_t index) {
     shard* const target = shards_[index].get();
-    if (target == nullptr) co_return;  // the instance's constructor has thrown
+    if (target == nullptr) co_return;  // null if the instance's constructor has thrown
     target->is_stopping = true;
     if constexpr (detail::stops_asynchronously<T>) {
       try {
@@ -359,7 +360,7 @@ class sharded {
   pool_type& loops_;
   std::vector<std::unique_ptr<shard>> shards_;  // each element is used only on its loop's thread
   std::atomic<bool> is_started_{false};
-  task<> end_;  // made by start(), so that exhausted memory cannot prevent the end
+  task<> end_;  // start() makes the task, so that exhausted memory cannot prevent the end
 };
 
 }  // namespace gyre

@@ -56,7 +56,7 @@ signal_set::blocked_signals::~blocked_signals() {
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals_, signal) != 1) continue;
     std::uint32_t& set_count = receiving_set_counts[static_cast<std::size_t>(signal)];
-    if (set_count > 0) --set_count;  // 0 if the set was constructed on another thread
+    if (set_count > 0) --set_count;  // the count is 0 if the set was constructed on another thread
     if (set_count == 0) sigaddset(&signals, signal);
   }
   system::change_signal_mask(SIG_UNBLOCK, signals);

@@ -91,7 +91,7 @@ class async_cache_core {
   template <class K>
   value find(const K& key) {
     const steady_time now = this->now();
-    node old_node;  // destroyed after unlocking, because ~T is user code
+    node old_node;  // destroyed after the lock is released, because ~T is user code
     const std::lock_guard hold(mutex_);
     const auto match = entries_.find(key);
     if (match != entries_.end() && match->second.expiry > now) {
@@ -258,7 +258,8 @@ class async_cache_core {
     const bool has_room = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
                           other_weight <= settings_.weight_limit - weight;
     if (!has_room) {
-      if (!is_new) use(match->second);  // so that the next line drops another entry
+      // An entry in use is newest, so the next line drops another one.
+      if (!is_new) use(match->second);
       dropped_node = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;

@@ -58,8 +58,8 @@ class barrier_base {
   bool subtract(std::uint64_t arrivals, woken_waiters& ready) noexcept;
 
   state_word lock_;         // guards the members below
-  std::uint64_t expected_;  // arrivals in each phase
-  std::uint64_t missing_;   // arrivals that the present phase still needs
+  std::uint64_t expected_;  // the arrivals in each phase
+  std::uint64_t missing_;   // the arrivals that the present phase still needs
   std::uint64_t phase_ = 0;
   waiter_list<barrier_waiter> waiting_;
 };

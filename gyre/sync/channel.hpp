@@ -121,7 +121,7 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
       std::is_nothrow_constructible_v<T, Arguments...>) {
     return send_awaiter<T>(std::in_place, core_, T(std::forward<Arguments>(arguments)...));
   }
-  // Explains wrong arguments: see base/detail/awaited_value.hpp.
+  // This overload explains wrong arguments: see base/detail/awaited_value.hpp.
   template <class... Arguments>
     requires(detail::unsafe_temporary<Arguments> || ...)
   GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)

@@ -33,7 +33,7 @@ void condition_variable::cancel(waiter& node) noexcept {
     const locked_state state(lock_);
     if (node.current_stage == stage::mutex) return;
     node.cancelled = true;
-    if (node.current_stage == stage::unlisted) return;  // enlist() sees `cancelled`
+    if (node.current_stage == stage::unlisted) return;  // enlist() will see `cancelled`
     move(node, cancelled);
   }
   hand_over(cancelled);

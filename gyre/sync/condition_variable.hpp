@@ -79,7 +79,7 @@ class condition_variable {
   static void hand_over(line& waiters) noexcept;
 
   detail::state_word lock_;
-  line waiters_;  // elements are of type condition_waiter
+  line waiters_;  // the elements are of type condition_waiter
 };
 
 /// The awaitable of condition_variable::wait(), without a result.
@@ -110,7 +110,7 @@ class [[nodiscard]] condition_variable::wait_operation
     begin_wait(coroutine, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
     if (!condition_->enlist(*this)) return detail::gives_way(context, coroutine);
-    // This may be gone from here on: the coroutine may resume, or be destroyed.
+    // The coroutine may resume from here on, or be destroyed, and this object with it.
     target.unlock();
     return true;
   }

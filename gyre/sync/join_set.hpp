@@ -94,7 +94,7 @@ class join_set {
     detail::join_set_task::start(
         std::make_unique<detail::typed_join_set_task<T>>(*core_, target, std::move(work), name));
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
   void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 

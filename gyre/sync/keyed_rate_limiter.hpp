@@ -101,11 +101,12 @@ class keyed_rate_limiter {
 
   struct entry {
     std::uint64_t hash = 0;
-    std::int64_t full_at = std::numeric_limits<std::int64_t>::min();  // when the bucket is full
+    // The time at which the bucket is full.
+    std::int64_t full_at = std::numeric_limits<std::int64_t>::min();
   };
   using set = std::array<entry, ways>;
 
-  // The sets of one lock.
+  // The sets of buckets that share one lock.
   struct alignas(cache_line_size) part {
     mutable std::mutex mutex;  // guards the members below
     std::vector<set> sets;

@@ -72,7 +72,7 @@ class mutex : detail::waiting_line<mutex> {
   friend lock_operation;
   friend waiting_line;
 
-  static constexpr bool records_waits = true;  // in the flight recorder
+  static constexpr bool records_waits = true;  // the flight recorder records waits
   static constexpr word held = 4;              // set while the mutex is locked
 
   static bool take(word& state, const detail::waiter&) noexcept {

@@ -77,7 +77,7 @@ class rate_limiter {
   __extension__ using scaled_time = __int128;
 
   void check(std::uint64_t tokens) const;
-  // The functions below are called by the holder of line_.
+  // The holder of line_ calls the functions below.
   steady_time ready_at(std::uint64_t tokens, steady_time now) const noexcept;
   void take(std::uint64_t tokens, steady_time now) noexcept;
   scaled_time to_scaled_time(steady_time time) const noexcept;
@@ -86,8 +86,8 @@ class rate_limiter {
   const std::uint64_t rate_;
   const std::uint64_t period_;
   const std::uint64_t burst_;
-  scaled_time full_at_;  // when the bucket is full again; guarded by line_
-  mutex line_;           // held by the coroutine that waits for tokens or takes them
+  scaled_time full_at_;  // the time at which the bucket is full again; guarded by line_
+  mutex line_;           // held while a coroutine waits for tokens or takes them
 };
 
 /// The awaitable of rate_limiter::acquire(), without a result. It waits in the limiter's line, and

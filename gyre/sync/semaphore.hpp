@@ -165,12 +165,13 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
 
   /// Returns whether a coroutine or thread waits; a release() then serves the waiters.
   [[nodiscard]] bool has_waiters() const noexcept {
-    return (load(std::memory_order_relaxed) & awaited) != 0;  // relaxed: a hint that orders nothing
+    // Relaxed: the result is a hint that orders nothing.
+    return (load(std::memory_order_relaxed) & awaited) != 0;
   }
 
   /// Returns the number of free permits, which may be positive while an acquire() of more waits.
   [[nodiscard]] std::uint64_t available() const noexcept {
-    return load(std::memory_order_relaxed) / one;  // relaxed: a count that orders nothing
+    return load(std::memory_order_relaxed) / one;  // relaxed: the count orders nothing
   }
 
  private:

@@ -191,7 +191,7 @@ class single_flight {
   }
 
   void leave(const identity& key) noexcept {
-    node last;  // destroyed after unlocking
+    node last;  // destroyed after the lock is released
     const std::lock_guard hold(mutex_);
     const auto match = executions_.find(key);
     if (match == executions_.end() || match->first != key) return;

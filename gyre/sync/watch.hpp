@@ -81,7 +81,7 @@ class watch {
 
   /// Changes the value. An equal value is a change, too.
   void set(T value) noexcept {
-    // Swapped, so that the old value is destroyed after unlocking.
+    // The values are swapped, so that the old one is destroyed after the lock is released.
     core_.apply([&](T& current) { std::ranges::swap(current, value); });
   }
   /// Calls `change(T&)` to change the value. If `change` throws, no receiver is woken.

@@ -52,7 +52,7 @@ template <awaitable Awaitable>
     return detail::catch_system_error<Awaitable>(std::forward<Awaitable>(awaitable));
   }
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never as_expected(detail::misused_awaitable explained);
 
 namespace detail {

@@ -58,7 +58,7 @@ template <awaitable Awaitable>
         as_task(std::forward<Awaitable>(awaitable)));
   }
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never as_result(detail::misused_awaitable explained);
 
 namespace detail {

@@ -67,7 +67,7 @@ auto as_task(T&& object) {
     }(std::forward<T>(object));
   }
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 void as_task(detail::misused_awaitable explained);
 
 namespace detail {

@@ -101,7 +101,7 @@ namespace detail {
 class [[nodiscard]] scope_join : resumption {
  public:
   explicit scope_join(async_scope& scope) noexcept : scope_(&scope) {}
-  // Requires that `other` was not awaited.
+  // An awaiter is copied only before it is awaited.
   scope_join(const scope_join& other) noexcept : scope_join(*other.scope_) {}
   scope_join& operator=(const scope_join&) = delete;
   ~scope_join() {

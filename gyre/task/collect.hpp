@@ -40,7 +40,7 @@ namespace gyre {
 /// task.
 template <awaitable_range Range>
 [[nodiscard]] auto collect(Range&& range, std::size_t limit);
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never collect(detail::misused_awaitable explained, std::size_t limit);
 
 /// Awaits the awaitables `make(0)` to `make(count - 1)`, each made when it starts, as

@@ -58,7 +58,7 @@ task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {
   if (!detail::task_access::state(work).failed()) co_await detail::take_result(last);
   co_return co_await detail::take_result(work);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 template <class Cleanup>
 std::suspend_never finally(detail::misused_awaitable explained, Cleanup&& cleanup);
 

@@ -62,7 +62,7 @@ template <awaitable_range Range>
     throw std::invalid_argument("gyre::first_success: needs at least one awaitable");
   return detail::valid_first_success_of<task_result_t<element>>(std::move(tasks));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
 std::suspend_never first_success(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>

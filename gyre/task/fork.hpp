@@ -130,7 +130,7 @@ template <awaitable Awaitable>
 [[nodiscard]] auto fork(Awaitable awaitable) {
   return detail::fork_awaiter<task_result_t<Awaitable>>(as_task(std::move(awaitable)));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never fork(detail::misused_awaitable explained);
 
 }  // namespace gyre

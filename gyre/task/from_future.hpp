@@ -52,7 +52,7 @@ class future_awaiter : operation {
  public:
   future_awaiter(Future&& future, executor& blocking_executor) noexcept
       : operation(&wait), future_(std::move(future)), blocking_(&blocking_executor) {}
-  // Requires that `other` was not awaited.
+  // An awaiter moves only before it is awaited.
   future_awaiter(future_awaiter&& other) noexcept
       : future_awaiter(std::move(other.future_), *other.blocking_) {}
 

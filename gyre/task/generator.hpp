@@ -64,7 +64,7 @@ class generator_promise : public slab_frame {
   static constexpr auto final_suspend() noexcept { return final_awaiter{}; }
   static constexpr void return_void() noexcept {}
   void unhandled_exception() noexcept { error_ = std::current_exception(); }
-  // Deleted, because a generator cannot co_await.
+  // A generator cannot co_await.
   void await_transform() = delete;
 
   std::suspend_always yield_value(Yielded value) noexcept {
@@ -172,8 +172,8 @@ class generator_promise : public slab_frame {
   generator_promise* root_ = this;
   // The generator that yields this one's elements; null in the root.
   generator_promise* outer_ = nullptr;
-  handle innermost_ = handle::from_promise(*this);  // used only in the root
-  pointer value_ = nullptr;                         // used only in the root
+  handle innermost_ = handle::from_promise(*this);  // used only in the root generator
+  pointer value_ = nullptr;                         // used only in the root generator
   std::exception_ptr error_;
 };
 

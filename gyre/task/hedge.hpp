@@ -58,7 +58,7 @@ struct hedge_options {
 /// and two allocations for the list of attempts.
 template <detail::attempt_maker Make>
 [[nodiscard]] auto hedge(Make make, hedge_options options);
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never hedge(detail::misused_attempt explained, hedge_options options);
 
 namespace detail {
@@ -89,7 +89,7 @@ class hedged_attempts {
     if (may_start()) {
       start_delay();
     } else if (running_count_ == 0) {
-      group_.request_stop();  // ends the delay, the only child that still runs
+      group_.request_stop();  // only the delay still runs, which this ends
     }
     return group_.running() > 0;
   }

@@ -96,7 +96,7 @@ class joinable_state final : public joinable_work {
  public:
   joinable_state(task<T>&& work, executor& target, scope* owner, const joinable_options& options)
       : joinable_work(target, owner, options), work_(std::move(work)) {
-    // Prepared here, so that backtraces show the task before it begins.
+    // The task is prepared here, so that backtraces show it before it begins.
     if constexpr (records_backtraces) {
       task_access::state(work_).prepare(static_cast<task_context&>(*this));
     }
@@ -271,7 +271,7 @@ join_handle<task_result_t<Awaitable>> spawn_joinable(
   return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target,
                                                       nullptr, options, location);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never spawn_joinable(executor& target, detail::misused_awaitable explained,
                                   joinable_options options = {});
 

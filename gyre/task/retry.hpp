@@ -74,7 +74,7 @@ using retry_condition = bool (*)(const std::exception_ptr& error) noexcept;
 template <detail::attempt_maker Make,
           std::predicate<const std::exception_ptr&> RetryIf = detail::retry_condition>
 [[nodiscard]] auto retry(Make make, retry_options options = {}, RetryIf retry_if = &is_retryable);
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
 std::suspend_never retry(detail::misused_attempt explained, retry_options options = {},
                          More&&... arguments);

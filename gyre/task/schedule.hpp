@@ -86,7 +86,7 @@ task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
   co_await resume_on(previous_executor);
   co_return co_await detail::take_result(work);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never on(executor& target, detail::misused_awaitable explained);
 
 }  // namespace gyre

@@ -99,7 +99,7 @@ class scope : detail::child_set {
     detail::record_if_asked(work, target, name, location);
     spawn_task(target, std::move(work), name);
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
   void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 
@@ -119,7 +119,7 @@ class scope : detail::child_set {
     return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target, this,
                                                         {.name = name}, location);
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never spawn_joinable(detail::misused_awaitable explained,
                                     const char* name = nullptr);
   std::suspend_never spawn_joinable(executor& target, detail::misused_awaitable explained,
@@ -357,7 +357,7 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
   if (!has_result) detail::throw_cancelled(context);
   co_return co_await detail::take_result(work);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never with_scope(detail::misused_body explained, scope_errors errors = {});
 
 }  // namespace gyre

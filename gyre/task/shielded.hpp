@@ -38,7 +38,7 @@ template <awaitable Awaitable>
 task<task_result_t<Awaitable>> shielded(Awaitable awaitable, duration limit) {
   return shielded(with_timeout(std::move(awaitable), limit));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never shielded(detail::misused_awaitable explained);
 std::suspend_never shielded(detail::misused_awaitable explained, duration limit);
 

@@ -26,7 +26,7 @@ namespace gyre {
 [[nodiscard]] inline auto sleep_for(duration delay) noexcept {
   return detail::sleep_awaiter(delay);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never sleep_for(detail::misused_duration explained);
 
 /// Awaited, suspends the coroutine as sleep_for() does, but until `deadline` by the clock of the

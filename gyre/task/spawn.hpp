@@ -61,7 +61,7 @@ void spawn(executor& target, Awaitable awaitable, spawn_options options = {},
   detail::record_if_asked(work, target, options.name, location);
   detail::spawn_task(target, std::move(work), std::move(options));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 void spawn(executor& target, detail::misused_awaitable explained, spawn_options options = {});
 
 /// Starts `awaitable` as spawn() does, and returns its result, or exception, in a future. No thread
@@ -93,7 +93,7 @@ std::future<task_result_t<Awaitable>> spawn_future(
       {.stop = stop}, location);
   return future;
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never spawn_future(executor& target, detail::misused_awaitable explained,
                                 inplace_stop_token stop = {});
 

@@ -15,7 +15,8 @@ namespace gyre {
 // Sets `locked` and `added_bits`, and returns the state before that. If a bit of `blocking_bits` is
 // set, changes nothing and returns the state with this bit.
 auto inplace_stop_source::lock_unless(word blocking_bits, word added_bits) const noexcept -> word {
-  constexpr int spins = 64;  // a holder that takes longer has probably been preempted
+  // A number of pauses; a holder that takes longer has probably been preempted.
+  constexpr int spins = 64;
   // acquire here and below: pairs with the release in unlock(), which makes the list visible, and,
   // if a stop was requested, with the release in request_stop().
   word state = state_.load(std::memory_order_acquire);

@@ -214,7 +214,7 @@ class inplace_stop_callback : private detail::stop_callback_base {
       : stop_callback_base(&call_function),
         source_(token.source_),
         function_(std::forward<Initializer>(init)) {
-    // Checked here rather than in the class: the function may refer to a class that has this
+    // The check is here rather than in the class: the function may refer to a class that has this
     // callback as a member, and is incomplete until its end.
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
     if (source_ == nullptr || attach(*source_)) return;

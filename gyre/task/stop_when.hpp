@@ -53,8 +53,7 @@ task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token
   std::exception_ptr error;
   try {
     const detail::stopped_by token_scope(context, combined_stop.get_token());
-    // Moved to a local variable, which is destroyed before the stop source; a parameter would
-    // outlive it.
+    // The local variable is destroyed before the stop source; a parameter would outlive it.
     Awaitable work(std::move(awaitable));
     co_return co_await std::move(work);
   } catch (const operation_cancelled&) {
@@ -63,7 +62,7 @@ task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token
   co_await detail::fail_with(error);
   std::unreachable();
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never stop_when(detail::misused_awaitable explained, inplace_stop_token token);
 
 }  // namespace gyre

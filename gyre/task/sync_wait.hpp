@@ -42,14 +42,14 @@ template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {},
                          std::source_location place = std::source_location::current()) {
-  // Must outlive the coroutines, even those that a deadlock report leaves suspended.
+  // The object must outlive the coroutines, even those that a deadlock report leaves suspended.
   std::conditional_t<detail::records_backtraces, detail::kept_waiting_thread,
                      detail::waiting_thread>
       thread(stop, place);
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return thread.run(detail::task_access::state(task));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 void sync_wait(detail::misused_awaitable explained, inplace_stop_token stop = {});
 
 }  // namespace gyre

@@ -21,7 +21,8 @@ std::exception_ptr missing_result() {
       std::logic_error("gyre::task: the coroutine ended without co_return"));
 }
 
-// Compiled into every library, because the program's compiler may be older than the library's.
+// The function is compiled into every library, because the program's compiler may be older than the
+// library's.
 void abort_for_misplaced_frame() noexcept {
   std::fputs(
       "gyre::task: a coroutine without local variables awaits in a condition, for which this "

@@ -58,8 +58,8 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
   task() noexcept = default;
   task(task&& other) noexcept = default;
   task& operator=(task&& other) noexcept = default;
-  // Not a copy constructor, but a better match than the move constructor for a task that is an
-  // lvalue; explains the mistake.
+  // This is no copy constructor, but a better match than the move constructor for a task that is an
+  // lvalue; it explains the mistake.
   template <std::same_as<task> Self>
   GYRE_MISUSE("a task is awaited once: hand it over by std::move(task)")
   task(Self&) {}

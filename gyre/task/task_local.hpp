@@ -69,7 +69,7 @@ class task_local {
     return detail::bound_awaiter<T, Awaitable>(this, static_cast<T&&>(std::move(value)),
                                                std::forward<Awaitable>(object));
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // This overload explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never with(detail::awaited_value<T> value,
                           detail::misused_awaitable explained) const;
 
@@ -124,7 +124,7 @@ class bound_awaiter {
     if (is_begun_) std::destroy_at(&awaiter_);
   }
 
-  // Never ready, because the value can be bound only when the coroutine is known.
+  // The await is never ready, because the value can be bound only when the coroutine is known.
   static constexpr bool await_ready() noexcept { return false; }
 
   template <has_context Promise>
@@ -134,7 +134,7 @@ class bound_awaiter {
     binding_.outer = context_->locals;
     context_->locals = &binding_;
     try {
-      // Constructed in place, because the awaiter may be an object that cannot be moved, or a
+      // The awaiter is constructed in place, because it may be an object that cannot be moved, or a
       // reference.
       ::new (static_cast<void*>(std::addressof(awaiter_)))
           holder{awaiter_of(std::forward<Awaitable>(awaitable_))};

@@ -99,7 +99,7 @@ template <awaitable_range Range>
       detail::tasks_of(std::forward<Range>(range)));
 }
 
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
 std::suspend_never when_all(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>

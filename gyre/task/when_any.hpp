@@ -144,7 +144,7 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   racers.reserve(tasks.size());
   for (task<T>& candidate : tasks) racers.emplace_back(group, std::move(candidate));
   when_any_range_result<element_t<T>> result;
-  // Reserved now, because a failure after the race would lose the values.
+  // The memory is reserved now, because a failure after the race would lose the values.
   result.values.reserve(tasks.size());
   co_await group.adopt();
   for (child_task<T>& racer : racers) {
@@ -216,7 +216,7 @@ template <awaitable_range Range>
   return detail::when_any_tasks(std::move(tasks));
 }
 
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 template <class... More>
 std::suspend_never when_any(detail::misused_awaitable explained, More&&... awaitables);
 template <awaitable First, class... More>

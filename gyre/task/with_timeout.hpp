@@ -39,7 +39,7 @@ template <awaitable Awaitable>
 [[nodiscard]] auto with_timeout(Awaitable awaitable, duration limit) {
   return detail::limit_time<Awaitable>(std::move(awaitable), limit);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never with_timeout(detail::misused_awaitable explained, duration limit);
 template <awaitable Awaitable>
 std::suspend_never with_timeout(Awaitable&& awaitable, detail::misused_duration explained);

@@ -59,7 +59,7 @@ void on_abort(int signal) {
   const std::size_t length = ::strnlen(abort_message.data(), abort_message.size());
   static_cast<void>(!::write(STDERR_FILENO, abort_message.data(), length));
   ::sigaction(signal, &original_handler, nullptr);
-  ::raise(signal);  // runs the original handler after this one has returned
+  ::raise(signal);  // the original handler runs after this one has returned
 }
 
 /// A scope in which an abort of this thread, or std::terminate(), prints the seed.
@@ -175,7 +175,8 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
     result.error = new_schedule->run(program);
     ++result.schedules;
     const bool has_failed = result.error != nullptr || (options.has_failed && options.has_failed());
-    // Leaks a schedule with suspended coroutines, which refer to its executor and stop source.
+    // A schedule with suspended coroutines is leaked, because they refer to its executor and stop
+    // source.
     if (new_schedule->is_left_suspended()) static_cast<void>(new_schedule.release());
     if (!has_failed) continue;
     result.failed_seed = seed;

@@ -62,7 +62,7 @@ void append_soa(std::string& message, unsigned ttl) {
   append_number(message, class_internet);
   append_long(message, ttl);
   append_number(message, 22);
-  message.append(18, '\0');  // two names, four numbers
+  message.append(18, '\0');  // an SOA record has two names and four numbers
   append_long(message, ttl);
 }
 
@@ -255,7 +255,7 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   reply_bytes += query->bytes;
   for (const std::string& text : records) {
     append_number(reply_bytes,
-                  0xc000u | header_size);  // the name, as a pointer to the question's name
+                  0xc000u | header_size);  // a pointer to the name of the question
     append_number(reply_bytes, query->type);
     append_number(reply_bytes, class_internet);
     append_long(reply_bytes, answering_host.ttl);
@@ -264,7 +264,7 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   }
   if (has_soa) append_soa(reply_bytes, *answering_host.negative_ttl);
   if (answering_host.reply == reply_kind::malformed) {
-    reply_bytes.replace(6, 2, "\xff\xff");  // announces records that are missing
+    reply_bytes.replace(6, 2, "\xff\xff");  // the counts announce records that are missing
     reply_bytes += "\xc0\xff garbage";
   }
   return reply_bytes;

@@ -58,7 +58,7 @@ class http_exchange {
   io_in_virtual_time* world_;
   join_handle<http::client_response> request_;  // empty after response() and leave()
   std::optional<http::client_response> response_;
-  io::buffer unread_events_;  // bytes of the stream of events behind the last event
+  io::buffer unread_events_;  // the bytes of the stream of events after the last event
   http::server_sent_event_reader events_;
 };
 

@@ -26,7 +26,7 @@ class detail::io_poller_in_virtual_time final : public poller {
     return steady_time(std::chrono::nanoseconds(since_epoch_.load()));
   }
   std::size_t wait(steady_time deadline) override {
-    // Asked before the poll: a call that has ended since then has woken this poller.
+    // The pool is asked before the poll: a call that has ended since then has woken this poller.
     const bool pool_works = io::detail::is_blocking_pool_busy();
     const std::size_t events = descriptors_->wait(steady_time::min());
     const bool was_woken = was_woken_.exchange(false);
@@ -64,7 +64,8 @@ class detail::io_poller_in_virtual_time final : public poller {
   const char* name() const noexcept override { return "virtual epoll"; }
 
  private:
-  // An odd time, because no test should depend on a start that is aligned to the timing wheel.
+  // The start is an odd time, because no test should depend on a start that is aligned to the
+  // timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   std::size_t wait_for_nothing(steady_time deadline) {

@@ -77,7 +77,7 @@ class io_in_virtual_time {
   io_in_virtual_time(loop_options options,
                      std::unique_ptr<detail::io_poller_in_virtual_time> poller);
 
-  detail::io_poller_in_virtual_time& poller_;  // the loop owns it
+  detail::io_poller_in_virtual_time& poller_;  // owned by the loop
 
  public:
   gyre::loop loop;

@@ -154,7 +154,8 @@ class manual_executor final : public executor, public timer_service {
     since_epoch_ = std::max(since_epoch_.load(), time.time_since_epoch().count());
   }
 
-  // An odd time, because no test should depend on a start that is aligned to the timing wheel.
+  // The start is an odd time, because no test should depend on a start that is aligned to the
+  // timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   mutable std::mutex mutex_;
@@ -162,7 +163,7 @@ class manual_executor final : public executor, public timer_service {
   intrusive_queue<operation> queue_;
   std::size_t queued_count_ = 0;
   std::size_t posts_ = 0;
-  std::atomic<const void*> innermost_run_{nullptr};  // the innermost run_here(); null outside
+  std::atomic<const void*> innermost_run_{nullptr};  // the innermost run_here(); null outside of it
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
   gyre::detail::timer_wheel wheel_{steady_time{start}};
 };

@@ -124,7 +124,7 @@ struct replaced_result {
 };
 thread_local std::vector<replaced_result> replaced_results;
 
-// The system call that corresponds to a file request of a ring; `calls` if there is none.
+// Returns the system call that corresponds to a file request of a ring; `calls` if there is none.
 call file_call_of(const io_uring_sqe& request) noexcept {
   constexpr int opcode_ftruncate = 55;
   switch (request.opcode) {
@@ -204,14 +204,15 @@ std::size_t calls_made(std::string_view call_name) {
 }
 
 int open_descriptors() {
-  // Subtracts the directory's own descriptor, which is listed, too.
+  // The directory's own descriptor, which is listed, too, is subtracted.
   const std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<int>(std::distance(begin(entries), end(entries))) - 1;
 }
 
 }  // namespace gyre::testing
 
-// Replacements for functions of the C library. Each looks up the original function once.
+// The macro defines a replacement for a function of the C library, which looks up the original
+// function once.
 #define GYRE_TESTING_CALL(result, name, parameters, arguments)                            \
   extern "C" result name parameters {                                                     \
     static auto* const next_##name = gyre::testing::next(&(name), #name);                 \
@@ -278,7 +279,7 @@ GYRE_TESTING_CALL(int, madvise, (void* address, size_t size, int advice) noexcep
                   (address, size, advice))
 GYRE_TESTING_CALL(int, mkdirat, (int folder, const char* path, mode_t mode) noexcept,
                   (folder, path, mode))
-// Omitted in GCC's ThreadSanitizer, which calls mmap before a look-up is possible.
+// GCC's ThreadSanitizer calls mmap before a look-up is possible, so mmap is not replaced there.
 #if !defined(__SANITIZE_THREAD__) || defined(__clang__)
 extern "C" void* mmap(void* address, size_t size, int access, int flags, int fd,
                       off_t offset) noexcept {
@@ -368,14 +369,15 @@ GYRE_TESTING_CALL(int, unlinkat, (int folder, const char* path, int flags) noexc
 GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* data, size_t size), (fd, data, size))
 GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* pieces, int count), (fd, pieces, count))
 
-// Replacements for functions of liburing, which return the negative error number.
+// The macro defines a replacement for a function of liburing, which returns the negative error
+// number.
 #define GYRE_TESTING_RING_CALL(name, parameters, arguments)               \
   extern "C" int name parameters {                                        \
     static auto* const next_##name = gyre::testing::next(&(name), #name); \
     if (gyre::testing::fails(gyre::testing::name##_call)) return -errno;  \
     return next_##name arguments;                                         \
   }
-// Replacements for functions of liburing that submit requests.
+// The macro defines a replacement for a function of liburing that submits requests.
 #define GYRE_TESTING_SUBMIT_CALL(name, parameters, arguments)             \
   extern "C" int name parameters {                                        \
     static auto* const next_##name = gyre::testing::next(&(name), #name); \

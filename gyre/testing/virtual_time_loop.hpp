@@ -95,7 +95,8 @@ class virtual_poller final : public poller {
   const char* name() const noexcept override { return "virtual"; }
 
  private:
-  // An odd time, because no test should depend on a start that is aligned to the timing wheel.
+  // The start is an odd time, because no test should depend on a start that is aligned to the
+  // timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};

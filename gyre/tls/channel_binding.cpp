@@ -15,7 +15,8 @@
 namespace gyre::tls {
 namespace {
 
-// The hash of the certificate's signature, but for MD5 and SHA-1 that of SHA-256 (RFC 5929, 4.1).
+// Returns the hash of the certificate's signature; SHA-256 in place of MD5 and SHA-1 (RFC 5929,
+// 4.1).
 const EVP_MD* hash_of(const X509* certificate) noexcept {
   int hash = NID_undef;
   if (X509_get_signature_info(const_cast<X509*>(certificate), &hash, nullptr, nullptr, nullptr) !=

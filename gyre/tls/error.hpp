@@ -13,7 +13,7 @@ namespace gyre::tls {
 /// Errors that gyre or OpenSSL decides on, besides those of the system. Exceptions add details to
 /// the message: "certificate is for a.example, not b.example".
 enum class errc {
-  // Errors of handshakes.
+  // The next codes are errors of handshakes.
 
   handshake_failed = 1,       ///< another error of the protocol; std::errc::protocol_error
   handshake_timeout = 2,      ///< the handshake exceeded handshake_timeout; std::errc::timed_out
@@ -28,7 +28,8 @@ enum class errc {
   refused_by_peer =
       11,  ///< the peer ended the handshake with an alert, which the exception's text names
 
-  // Errors of the certificates of the peer, all equal to std::errc::permission_denied.
+  // The next codes are errors of the peer's certificates, all equal to
+  // std::errc::permission_denied.
 
   certificate_expired = 20,
   certificate_not_yet_valid = 21,
@@ -39,7 +40,7 @@ enum class errc {
   certificate_refused = 26,  ///< another reason, which the exception's text names
   certificate_missing = 27,  ///< the client has sent none, and the server demands one
 
-  // Errors of established connections.
+  // The next codes are errors of established connections.
 
   /// The connection ended without the peer's close_notify: the last bytes may have been cut off.
   truncated = 40,
@@ -47,7 +48,7 @@ enum class errc {
   /// and no data in proportion; std::errc::protocol_error.
   bad_record = 41,
 
-  // Errors of the configuration.
+  // The next codes are errors of the configuration.
 
   bad_certificate = 60,    ///< no certificate in PEM in a file or text
   bad_private_key = 61,    ///< no private key in PEM, or a wrong password for it

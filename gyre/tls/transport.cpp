@@ -45,7 +45,7 @@ class remembering_engine final : public detail::engine {
     try {
       memory_->keep(host(), newest_session());
     } catch (const std::bad_alloc&) {
-      memory_.reset();  // the next handshake will be a full one
+      memory_.reset();  // without memory for the session, the next handshake is a full one
     }
   }
 

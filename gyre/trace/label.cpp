@@ -34,7 +34,8 @@ struct interned_texts {
   label find_or_add(std::string_view text, std::size_t max_bytes) noexcept;
 
   std::mutex mutex;
-  std::unordered_set<std::string, text_hash, std::equal_to<>> texts;  // a node keeps its address
+  // Its nodes keep their addresses.
+  std::unordered_set<std::string, text_hash, std::equal_to<>> texts;
   std::size_t bytes = 0;
 };
 
@@ -55,8 +56,8 @@ label interned_texts::find_or_add(std::string_view text, std::size_t max_bytes) 
 
 namespace {
 
-// Never destroyed, because a dump may read labels while static objects are destroyed. fork(2) locks
-// the mutex meanwhile, so that the child process does not find it locked.
+// The object is never destroyed, because a dump may read labels while static objects are destroyed.
+// fork(2) locks the mutex meanwhile, so that the child process does not find it locked.
 interned_texts& all_texts() {
   static auto& texts = *new interned_texts;
   [[maybe_unused]] static const bool is_registered =
@@ -91,7 +92,7 @@ class one_line {
 
   void shorten() noexcept {
     size_ = max_peer_name;
-    // Ends before a character of UTF-8, whose further bytes are 10xxxxxx.
+    // The line ends before a character of UTF-8, whose further bytes are 10xxxxxx.
     while (size_ > 0 && (static_cast<unsigned char>(line_[size_]) & 0xc0U) == 0x80U) --size_;
     std::ranges::copy(ending, line_.data() + size_);
     size_ += ending.size();

@@ -10,7 +10,7 @@
 namespace gyre::trace {
 
 void set_recording(bool is_enabled) noexcept {
-  // relaxed: a setting that orders nothing.
+  // relaxed: the setting orders nothing.
   detail::recording_is_on.store(is_enabled && detail::is_compiled_in, std::memory_order_relaxed);
 }
 

@@ -58,7 +58,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
     bits -= 8;
     bytes.push_back(static_cast<char>(group >> bits & 0xff));
   }
-  if ((group & ((1U << bits) - 1)) != 0) return std::nullopt;  // bits of no byte
+  if ((group & ((1U << bits) - 1)) != 0) return std::nullopt;  // the remaining bits must be zero
   return bytes;
 }
 

@@ -70,8 +70,8 @@ class block_cache {
  protected:
   constexpr block_cache() noexcept = default;
 
-  // Atomic only because other threads read the counts, as statistics; the owner writes them.
-  // relaxed: the counts order nothing.
+  // The counts are atomic only because other threads read them as statistics; the owner writes
+  // them. relaxed: the counts order nothing.
   std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
   std::array<std::uint32_t, slab_class_count> limits_{};
   std::array<std::array<free_block*, max_blocks>, slab_class_count> blocks_{};

@@ -23,7 +23,8 @@ class calls_in_flight {
   class call {
    public:
     explicit call(calls_in_flight& calls) noexcept : count_(calls.counts_[own_stripe()].value) {
-      count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the decrement orders
+      // Relaxed: only the decrement orders the call's effects.
+      count_.fetch_add(1, std::memory_order_relaxed);
     }
     call& operator=(call&&) = delete;
     // release: pairs with the acquire in wait_for_end().
@@ -48,7 +49,8 @@ class calls_in_flight {
   };
 
   // Returns the index of this thread's count. Threads that post at the same time seldom share one.
-  // Not inlined, because a coroutine may be on another thread after each suspension.
+  // The function is not inlined, because a coroutine may be on another thread after each
+  // suspension.
   [[gnu::noinline]] static std::size_t own_stripe() noexcept {
     static constinit std::atomic<std::size_t> next_index{0};
     static constinit thread_local std::size_t stripe = stripes;

@@ -16,11 +16,11 @@ namespace gyre::detail {
 
 static_assert(sizeof(atomic<std::uint32_t>) == 4 && atomic<std::uint32_t>::is_always_lock_free);
 
-// Uses FUTEX_WAIT_BITSET, because its timeout is absolute: a non-negative time of CLOCK_MONOTONIC.
+// FUTEX_WAIT_BITSET has an absolute timeout: a non-negative time of CLOCK_MONOTONIC.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept {
-  // Returns at once, because the kernel adds the timer slack of the thread, 50 us, even to a time
-  // that has passed.
+  // A deadline that has passed returns at once, because the kernel would add the timer slack of the
+  // thread, 50 us.
   const bool has_deadline = deadline != steady_time::max();
   if (has_deadline && deadline <= monotonic_now()) return;
   const std::timespec deadline_spec =

@@ -41,7 +41,7 @@ class mpsc_queue {
   /// Takes all operations, the oldest first. Called by the consumer.
   intrusive_queue<operation> take() noexcept {
     intrusive_queue<operation> operations;
-    // relaxed: a hint; the exchange below acquires.
+    // relaxed: the value is a hint; the exchange below acquires.
     if (newest_.load(std::memory_order_relaxed) == 0) return operations;
     // acquire: pairs with the release in push(); each push continues the release sequence.
     operation* next = to_operation(newest_.exchange(0, std::memory_order_acquire));
@@ -56,7 +56,7 @@ class mpsc_queue {
 
   /// Returns whether no operation waits. Called by the consumer.
   bool empty() const noexcept {
-    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: a hint
+    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: the result is a hint
   }
 
   /// Marks the consumer idle, so that the next push() returns true. Returns false if an operation

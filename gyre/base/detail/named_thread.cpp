@@ -25,13 +25,13 @@ class thread_attributes {
   ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
 
   void pin(const std::vector<int>& cpus) {
-    constexpr int max_cpus = 1 << 20;  // far more than Linux supports
-    const auto [lowest, highest] = std::ranges::minmax(cpus);
-    if (lowest < 0 || highest >= max_cpus) {
+    constexpr int max_cpus = 1 << 20;  // much more than Linux supports
+    const auto [lowest_cpu, highest_cpu] = std::ranges::minmax(cpus);
+    if (lowest_cpu < 0 || highest_cpu >= max_cpus) {
       throw_system_error(EINVAL, "thread affinity: no such CPU");
     }
     const std::size_t cpu_capacity =
-        std::max<std::size_t>(static_cast<std::size_t>(highest) + 1, std::size_t{CPU_SETSIZE});
+        std::max<std::size_t>(static_cast<std::size_t>(highest_cpu) + 1, std::size_t{CPU_SETSIZE});
     const std::size_t size = CPU_ALLOC_SIZE(cpu_capacity);
     std::vector<std::byte> memory(size);
     auto* const set = ::new (memory.data()) cpu_set_t;

@@ -20,7 +20,8 @@ class single_writer_counter {
     value_.store(n, Publishing ? std::memory_order_release : std::memory_order_relaxed);
   }
   std::uint64_t get() const noexcept {
-    // acquire: pairs with the release in set(). relaxed, without Publishing: a statistic.
+    // acquire: pairs with the release in set(). relaxed, without Publishing: the value is a
+    // statistic.
     return value_.load(Publishing ? std::memory_order_acquire : std::memory_order_relaxed);
   }
 

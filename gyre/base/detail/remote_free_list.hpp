@@ -70,13 +70,13 @@ class remote_free_list {
   }
   /// Returns whether there is no owner at the moment. A hint. Any thread.
   [[nodiscard]] bool is_orphaned() const {
-    return head_.load(std::memory_order_relaxed) == no_owner;  // relaxed: a hint
+    return head_.load(std::memory_order_relaxed) == no_owner;  // relaxed: the result is a hint
   }
 
  private:
   using word = std::uintptr_t;
   static constexpr word empty = 0;
-  static constexpr word no_owner = 1;  // never the address of a node
+  static constexpr word no_owner = 1;  // no node has this address
 
   static word to_word(Node* node) noexcept { return reinterpret_cast<word>(node); }
   static Node* to_node(word address) noexcept { return reinterpret_cast<Node*>(address); }

@@ -18,7 +18,8 @@ namespace {
 
 // Returns 0, or the errno of the call that failed, and may leave a part of the file.
 int write_new_file(const char* path, std::string_view content) noexcept {
-  // O_EXCL, because in a folder that others can write to, the name may be a link of theirs.
+  // O_EXCL is needed because in a folder that others can write to, the name may be a link of
+  // theirs.
   const unique_fd file(retry_interrupted(
       [&] { return ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR); }));
   if (!file) return errno;
@@ -35,7 +36,7 @@ int write_new_file(const char* path, std::string_view content) noexcept {
 
 int replace_file(const std::string& path, std::string_view content) {
   const std::string new_path = path + ".tmp";
-  ::unlink(new_path.c_str());  // of a process that ended while it wrote
+  ::unlink(new_path.c_str());  // a process that ended while it wrote may have left this file
   int error = write_new_file(new_path.c_str(), content);
   if (error == 0 && std::rename(new_path.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0 && error != EEXIST) ::unlink(new_path.c_str());

@@ -50,7 +50,7 @@ class reserved_ring {
 
  private:
   T& slot(std::uint32_t number) noexcept { return slots_[number & (capacity_ - 1)]; }
-  // Grows by a factor of four, because each block that was in use before has touched at least a
+  // The growth factor is four, because each block that was in use before has touched at least a
   // page, which the allocator keeps.
   void grow(std::size_t values) {
     std::size_t new_capacity = std::max<std::size_t>(capacity_, 8);
@@ -67,10 +67,10 @@ class reserved_ring {
     capacity_ = new_capacity;
   }
 
-  T* slots_ = nullptr;        // constructed only for the values in the queue
-  std::size_t capacity_ = 0;  // in values; zero or a power of two
-  std::uint32_t first_ = 0;   // number of the first value
-  std::uint32_t next_ = 0;    // number of the next pushed value
+  T* slots_ = nullptr;        // only values in the queue are constructed
+  std::size_t capacity_ = 0;  // a number of values; zero or a power of two
+  std::uint32_t first_ = 0;   // the number of the first value
+  std::uint32_t next_ = 0;    // the number of the next pushed value
 };
 
 }  // namespace gyre::detail

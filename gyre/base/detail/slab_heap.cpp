@@ -28,11 +28,11 @@ std::byte* map_slabs(std::size_t count) noexcept {
   void* const memory = ::mmap(nullptr, bytes + alignment, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  const std::size_t above = reinterpret_cast<std::uintptr_t>(memory) % alignment;
-  const std::size_t below = alignment - above;
-  std::byte* const start = static_cast<std::byte*>(memory) + below;
-  ::munmap(memory, below);
-  if (above != 0) ::munmap(start + bytes, above);
+  const std::size_t misaligned_bytes = reinterpret_cast<std::uintptr_t>(memory) % alignment;
+  const std::size_t unused_bytes = alignment - misaligned_bytes;
+  std::byte* const start = static_cast<std::byte*>(memory) + unused_bytes;
+  ::munmap(memory, unused_bytes);
+  if (misaligned_bytes != 0) ::munmap(start + bytes, misaligned_bytes);
   return start;
 }
 
@@ -40,7 +40,7 @@ std::byte* map_slabs(std::size_t count) noexcept {
 
 void set_slab_cache_limit(std::size_t bytes) noexcept {
   max_cached_bytes.store(bytes,
-                         std::memory_order_relaxed);  // relaxed: a setting that orders nothing
+                         std::memory_order_relaxed);  // relaxed: the setting orders nothing
 }
 
 std::size_t slab_cache_limit() noexcept { return max_cached_bytes.load(std::memory_order_relaxed); }
@@ -56,9 +56,9 @@ void slab::unmap(std::span<slab*> unused_slabs) noexcept {
   std::sort(unused_slabs.begin(), unused_slabs.end(), std::less<>());
   std::byte* run_start = nullptr;
   std::byte* run_end = nullptr;
-  for (slab* const each : unused_slabs) {
-    std::byte* const memory = each->start();
-    each->~slab();
+  for (slab* const unused_slab : unused_slabs) {
+    std::byte* const memory = unused_slab->start();
+    unused_slab->~slab();
     unpoison(memory, bytes);
     remove_leak_root(memory, bytes);
     if (memory != run_end) {
@@ -73,7 +73,7 @@ void slab::unmap(std::span<slab*> unused_slabs) noexcept {
 void slab::assign(std::size_t size_class) noexcept {
   size_class_ = static_cast<std::uint32_t>(size_class);
   block_bytes_ = slab_class_bytes[size_class];
-  free_ = nullptr;
+  free_blocks_ = nullptr;
   uncut_ = first_block();
   const auto available_bytes = static_cast<std::size_t>(start() + bytes - uncut_);
   end_ = uncut_ + available_bytes / block_bytes_ * block_bytes_;
@@ -81,12 +81,12 @@ void slab::assign(std::size_t size_class) noexcept {
 }
 
 bool slab::cut() noexcept {
-  constexpr std::size_t page = 4096;  // the most memory that is touched before it is needed
+  constexpr std::size_t page = 4096;  // the limit of memory that is touched before it is needed
   if (uncut_ == end_) return false;
   const std::size_t run_bytes = std::max<std::size_t>(page / block_bytes_, 1) * block_bytes_;
   std::byte* run_end = uncut_ + std::min(run_bytes, static_cast<std::size_t>(end_ - uncut_));
-  // Links from the last block to the first, so that blocks are allocated in the order of their
-  // addresses.
+  // The links lead from the last block to the first, so that blocks are allocated in the order of
+  // their addresses.
   for (std::byte* block = run_end; block != uncut_;) {
     block -= block_bytes_;
     link(reinterpret_cast<free_block*>(block));
@@ -105,7 +105,7 @@ slab_heap& slab_heap::claim_any() {
   }
   auto* heap = new slab_heap;
   heap->open_cache();
-  static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread sees the heap
+  static_cast<void>(heap->given_back_.try_claim());  // cannot fail: no other thread sees the heap
   heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange verifies it
   // release: pairs with the acquire in first(), whose caller sees the constructed heap.
   while (!heaps.compare_exchange_weak(heap->next_, heap, std::memory_order_release,
@@ -115,7 +115,7 @@ slab_heap& slab_heap::claim_any() {
 }
 
 free_block* slab_heap::allocate(std::size_t size_class) {
-  slab* source = current_[size_class];
+  slab* source = current_slabs_[size_class];
   if (!source->has_free() && !source->cut()) {
     if (with_free_[size_class].empty()) take_remote_frees();  // may free blocks of the current slab
     if (!source->has_free()) source = &next_slab(size_class);
@@ -128,7 +128,7 @@ free_block* slab_heap::allocate(std::size_t size_class) {
 slab& slab_heap::next_slab(std::size_t size_class) {
   slab* next = with_free_[size_class].pop_front();
   if (next == nullptr) {
-    next = empty_.pop_front();
+    next = empty_slabs_.pop_front();
     if (next != nullptr) {
       --empty_count_;
       cached_.subtract(slab::bytes);
@@ -139,7 +139,7 @@ slab& slab_heap::next_slab(std::size_t size_class) {
   }
   retire_current(size_class);
   next->pin();
-  current_[size_class] = next;
+  current_slabs_[size_class] = next;
   if (!next->has_free()) next->cut();
   return *next;
 }
@@ -147,32 +147,32 @@ slab& slab_heap::next_slab(std::size_t size_class) {
 // Maps as many slabs as the heap holds, up to a limit: a thread that uses few maps few.
 slab& slab_heap::new_slab() {
   if (reserved_count_ == 0) {
-    const auto held = static_cast<std::size_t>(mapped_.get() - unmapped_.get());
-    reserved_count_ = std::clamp<std::size_t>(held, 1, max_slabs_together);
-    reserved_ = map_slabs(reserved_count_);
-    if (reserved_ == nullptr) reserved_ = map_slabs(reserved_count_ = 1);
-    if (reserved_ == nullptr) {
+    const auto slab_count = static_cast<std::size_t>(mapped_.get() - unmapped_.get());
+    reserved_count_ = std::clamp<std::size_t>(slab_count, 1, max_slabs_together);
+    reserved_memory_ = map_slabs(reserved_count_);
+    if (reserved_memory_ == nullptr) reserved_memory_ = map_slabs(reserved_count_ = 1);
+    if (reserved_memory_ == nullptr) {
       reserved_count_ = 0;
       throw std::bad_alloc{};
     }
   }
-  slab& result = slab::make(std::exchange(reserved_, reserved_ + slab::bytes), *this);
+  slab& result = slab::make(std::exchange(reserved_memory_, reserved_memory_ + slab::bytes), *this);
   --reserved_count_;
   mapped_.add(1);
   return result;
 }
 
 void slab_heap::retire_current(std::size_t size_class) noexcept {
-  slab& retired = *current_[size_class];
-  if (&retired == &no_slab.object) return;
-  current_[size_class] = &no_slab.object;
-  retired.unpin();
-  if (retired.is_exhausted()) {
-    retired.mark_full();
-  } else if (retired.is_unused()) {
-    move_to_matching_list(retired);
+  slab& retired_slab = *current_slabs_[size_class];
+  if (&retired_slab == &no_slab.object) return;
+  current_slabs_[size_class] = &no_slab.object;
+  retired_slab.unpin();
+  if (retired_slab.is_exhausted()) {
+    retired_slab.mark_full();
+  } else if (retired_slab.is_unused()) {
+    move_to_matching_list(retired_slab);
   } else {
-    with_free_[size_class].push_back(retired);
+    with_free_[size_class].push_back(retired_slab);
   }
 }
 
@@ -180,12 +180,12 @@ void slab_heap::retire_current(std::size_t size_class) noexcept {
 // a slab is unused because its last block was freed.
 void slab_heap::move_to_matching_list(slab& target) noexcept {
   if (target.clear_full() && !target.is_unused()) {
-    // At the end of the list, so that more of its blocks are freed before the slab becomes current.
+    // A slab at the end of the list gets time to become emptier before it is current.
     with_free_[target.size_class()].push_back(target);
     return;
   }
   target.unlink();
-  empty_.push_front(target);
+  empty_slabs_.push_front(target);
   ++empty_count_;
   cached_.add(slab::bytes);
   const std::size_t limit = slab_cache_limit() / slab::bytes;
@@ -197,7 +197,7 @@ void slab_heap::unmap_oldest(std::size_t slabs) noexcept {
   while (slabs > 0) {
     std::array<slab*, max_slabs_together> group;
     const std::size_t count = std::min(slabs, group.size());
-    for (slab*& each : std::span(group).first(count)) each = empty_.pop_back();
+    for (slab*& oldest_slab : std::span(group).first(count)) oldest_slab = empty_slabs_.pop_back();
     slab::unmap(std::span(group).first(count));
     slabs -= count;
     empty_count_ -= count;
@@ -235,7 +235,8 @@ void slab_heap::open_cache() noexcept {
 }
 
 void slab_heap::fill_cache(std::size_t size_class) noexcept {
-  for (std::uint32_t missing = limits_[size_class] / 2; missing > 0; --missing) {
+  for (std::uint32_t missing_blocks = limits_[size_class] / 2; missing_blocks > 0;
+       --missing_blocks) {
     free_block* const block = try_allocate(size_class);
     if (block == nullptr) return;
     poison(block, sizeof(free_block));
@@ -245,11 +246,11 @@ void slab_heap::fill_cache(std::size_t size_class) noexcept {
 
 void slab_heap::halve_cache(std::size_t size_class) noexcept {
   const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
-  const std::uint32_t older = count / 2;
+  const std::uint32_t older_count = count / 2;
   free_block** const blocks = blocks_[size_class].data();
-  for (std::uint32_t i = 0; i < older; ++i) return_cached(blocks[i], size_class);
-  std::copy(blocks + older, blocks + count, blocks);
-  counts_[size_class].store(count - older, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < older_count; ++i) return_cached(blocks[i], size_class);
+  std::copy(blocks + older_count, blocks + count, blocks);
+  counts_[size_class].store(count - older_count, std::memory_order_relaxed);
 }
 
 void slab_heap::empty_cache() noexcept {

@@ -38,43 +38,43 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
   void assign(std::size_t size_class) noexcept;
 
   slab_heap& owner() const noexcept { return *owner_; }
-  bool has_free() const noexcept { return free_ != nullptr; }
+  bool has_free() const noexcept { return free_blocks_ != nullptr; }
   /// Takes a block, whose link is not poisoned any more, from the free list; returns null if that
   /// list is empty.
   free_block* pop() noexcept {
-    free_block* block = free_;
+    free_block* block = free_blocks_;
     if (block == nullptr) [[unlikely]]
       return nullptr;
     unpoison(block, sizeof(free_block));
-    free_ = block->next;
-    ++used_;
+    free_blocks_ = block->next;
+    ++used_count_;
     return block;
   }
   /// Adds a freed block to the free list. Returns whether the slab must move to another list,
   /// because it is unused now or was full.
   bool push(free_block* block) noexcept {
     link(block);
-    return --used_ <= 0;
+    return --used_count_ <= 0;
   }
   /// Cuts more blocks from memory that was not used so far. Returns false if none is left.
   bool cut() noexcept;
 
-  // `used_` counts the blocks in use, plus one while the slab is the current one of its class, so
-  // that the current slab does not count as empty, minus full_bias while the slab is full and in no
-  // list.
-  void pin() noexcept { ++used_; }
-  void unpin() noexcept { --used_; }
-  bool is_unused() const noexcept { return used_ == 0; }
-  bool is_exhausted() const noexcept { return free_ == nullptr && uncut_ == end_; }
-  void mark_full() noexcept { used_ -= full_bias; }
+  // `used_count_` counts the blocks in use, plus one while the slab is the current one of its
+  // class, so that the current slab does not count as empty, minus full_bias while the slab is full
+  // and in no list.
+  void pin() noexcept { ++used_count_; }
+  void unpin() noexcept { --used_count_; }
+  bool is_unused() const noexcept { return used_count_ == 0; }
+  bool is_exhausted() const noexcept { return free_blocks_ == nullptr && uncut_ == end_; }
+  void mark_full() noexcept { used_count_ -= full_bias; }
   bool clear_full() noexcept {
-    if (used_ >= 0) return false;
-    used_ += full_bias;
+    if (used_count_ >= 0) return false;
+    used_count_ += full_bias;
     return true;
   }
 
  private:
-  static constexpr std::int32_t full_bias = 1 << 20;  // exceeds the number of blocks in a slab
+  static constexpr std::int32_t full_bias = 1 << 20;  // larger than the number of blocks in a slab
 
   explicit slab(slab_heap& owner) noexcept : owner_{&owner} {}
 
@@ -86,16 +86,16 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
 
   void link(free_block* block) noexcept {
     unpoison(block, sizeof(free_block));
-    block->next = free_;
-    free_ = block;
+    block->next = free_blocks_;
+    free_blocks_ = block;
     poison(block, block_bytes_);
   }
 
-  free_block* free_ = nullptr;
+  free_block* free_blocks_ = nullptr;
   slab_heap* owner_ = nullptr;
-  std::byte* uncut_ = nullptr;  // memory from here to end_ is not cut into blocks yet
+  std::byte* uncut_ = nullptr;  // from here to end_, the memory is not yet cut into blocks
   std::byte* end_ = nullptr;
-  std::int32_t used_ = 0;
+  std::int32_t used_count_ = 0;
   std::uint16_t block_bytes_ = 0;
 };
 
@@ -119,7 +119,7 @@ inline constinit never_destroyed<slab> no_slab;
 /// the owner.
 class slab_heap : public block_cache {
  public:
-  constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
+  constexpr slab_heap() noexcept { current_slabs_.fill(&no_slab.object); }
   slab_heap& operator=(slab_heap&&) = delete;
 
   /// Makes the caller the owner of a heap without owner, or of a new one. Throws std::bad_alloc.
@@ -130,7 +130,7 @@ class slab_heap : public block_cache {
   slab_heap* next() const noexcept { return next_; }
   /// Takes a block from the free list of the current slab; returns null if the list is empty.
   free_block* try_allocate(std::size_t size_class) noexcept {
-    free_block* block = current_[size_class]->pop();
+    free_block* block = current_slabs_[size_class]->pop();
     if (block != nullptr) [[likely]]
       in_use_.add(1);
     return block;
@@ -180,11 +180,12 @@ class slab_heap : public block_cache {
   void unmap_oldest(std::size_t slabs) noexcept;
   void give_up_ownership() noexcept;
 
-  std::array<slab*, slab_class_count> current_;                     // slabs to allocate from
-  std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // other slabs with free blocks
-  intrusive_list<slab> empty_;                                      // unused, newest first
+  std::array<slab*, slab_class_count> current_slabs_;  // the slabs that blocks are allocated from
+  // The other slabs with free blocks.
+  std::array<intrusive_list<slab>, slab_class_count> with_free_{};
+  intrusive_list<slab> empty_slabs_;  // the unused slabs, the newest first
   std::size_t empty_count_ = 0;
-  std::byte* reserved_ = nullptr;  // mapped memory for reserved_count_ further slabs, not used yet
+  std::byte* reserved_memory_ = nullptr;  // mapped memory for the next reserved_count_ slabs
   std::size_t reserved_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;

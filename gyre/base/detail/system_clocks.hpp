@@ -23,8 +23,9 @@ inline steady_time last_tick() noexcept {
 
 /// Blocks the calling thread for `time`, or until a signal is handled.
 inline void sleep_for(std::chrono::nanoseconds time) noexcept {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
-  const std::timespec duration{.tv_sec = whole.count(), .tv_nsec = (time - whole).count()};
+  const auto whole_seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const std::timespec duration{.tv_sec = whole_seconds.count(),
+                               .tv_nsec = (time - whole_seconds).count()};
   ::nanosleep(&duration, nullptr);
 }
 

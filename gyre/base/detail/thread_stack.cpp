@@ -32,7 +32,7 @@ enum class capture_state : int { idle, requested, writing, done };
 struct stack_capture {
   static constexpr int max_calls = 64;
 
-  std::mutex mutex;  // one request at a time
+  std::mutex mutex;  // allows one request at a time
   std::atomic<capture_state> state{capture_state::idle};
   std::atomic<::pid_t> thread{0};
   std::array<void*, max_calls> calls{};
@@ -85,7 +85,7 @@ bool wait_for_handler(std::chrono::milliseconds timeout) noexcept {
         capture.state.compare_exchange_strong(expected, capture_state::idle)) {
       return false;
     }
-    sleep_for(pause);  // a handler that writes is soon done
+    sleep_for(pause);  // a handler that writes is done soon
   }
 }
 

@@ -16,8 +16,8 @@ inline void apply_client_settings(net::connection_options& connections) noexcept
   connections.output_limit = unlimited;
   connections.input_limit = unlimited;
   connections.message_timeout = duration::zero();
-  // After a receive of all that a Unix socket holds, the server would still write while the client
-  // has nothing to do: docs/design/engines.md.
+  // A larger receive could take all that a Unix socket holds: the server would then still write
+  // while the client has nothing to do (docs/design/engines.md).
   connections.receive_size = std::size_t{32} << 10;
 }
 

@@ -17,17 +17,18 @@ namespace {
 // Output above this size is sent at once, so that a turn of many requests does not need as much
 // memory as all of them.
 constexpr std::size_t flush_size = 64 * 1024;
-// The bytes and the number of requests that do not wait for others.
+// Output below both limits may wait for the next reply, to be sent together with further requests.
 constexpr std::size_t max_gathered_bytes = 8 * 1024;
 constexpr std::size_t max_gathered = 16;
-// The server's work, in requests for each one that waits.
+// Output waits only if the server has at least this many sent requests for each one that waits, so
+// that the server never becomes idle by the wait.
 constexpr std::size_t sent_for_each_gathered = 4;
 // No request is admitted while this many bytes wait for the kernel.
 constexpr std::size_t high_water = std::size_t{1} << 20;
 // The time without another attempt after a refused login: a client with a wrong password must not
 // log in again with every call.
 constexpr std::chrono::seconds refusal_time{1};
-// Entries that have memory from the beginning: admitted requests at most, and others.
+// The initial capacity of the entries: the admitted requests (at most), and the client's own ones.
 constexpr std::size_t initial_entries = 1024;
 constexpr std::size_t own_entries = 64;
 
@@ -36,10 +37,10 @@ net::tcp_client_options options_of_client(net::tcp_client_options options,
   options.name = settings.name;
   options.reconnect = true;
   options.connections.high_water = high_water;
-  // Admission bounds the output, in which a limit of bytes would refuse a large request, and
-  // reply_timeout the silence.
+  // Other mechanisms replace these limits: admission bounds the output, in which a limit of bytes
+  // would refuse a large request, and reply_timeout ends a silent connection.
   apply_client_settings(options.connections);
-  options.connections.keep_alive = true;  // finds a dead peer of patient requests
+  options.connections.keep_alive = true;  // keep-alive finds a dead peer while a request waits long
   return options;
 }
 
@@ -55,7 +56,7 @@ pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_opti
       health_timer_(loop, [this] { check_health(); }),
       retry_timer_(loop, [this] { retry_refused_login(); }) {
   client_.emplace(loop, server_, options_of_client(std::move(client_options), options_));
-  // There is no on_high_water: it could cancel on_low_water, for which write_event_ waits.
+  // on_high_water is not set: its handler could cancel on_low_water, for which write_event_ waits.
   client_->on_connection([this](net::tcp_connection&) { on_connected(); })
       .on_message([this](net::tcp_connection&, io::input& input) { on_input(input); })
       .on_low_water([this](net::tcp_connection&) { write_event_.set(); })
@@ -100,7 +101,7 @@ task<> pipeline::admit() {
       connect();
       if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
       const std::shared_ptr<attempt> current_attempt = attempt_;
-      co_await current_attempt->done.wait();
+      co_await current_attempt->end_event.wait();
       if (current_attempt->error) std::rethrow_exception(current_attempt->error);
       continue;
     }
@@ -132,7 +133,7 @@ void pipeline::reserve_entries(std::size_t count) {
   entries_.resize(std::max(2 * entries_.size(), count_ + count));
 }
 
-std::uint64_t pipeline::enter(pending_reply* request, std::uint64_t position) noexcept {
+std::uint64_t pipeline::enter_request(pending_reply* request, std::uint64_t position) noexcept {
   return add_entry({request, position, true});
 }
 
@@ -142,7 +143,7 @@ std::uint64_t pipeline::enter_internal_request(pending_reply* request, std::uint
 }
 
 std::uint64_t pipeline::add_entry(const entry& new_entry) noexcept {
-  if (count_ == 0) note_input();  // the time to reply begins
+  if (count_ == 0) note_input();  // the time limit of the reply begins
   const std::uint64_t number = first_number_ + count_;
   at(count_++) = new_entry;
   ++unsent_count_;
@@ -163,7 +164,7 @@ void pipeline::post_flush() noexcept {
   if (!is_posted) flush();
 }
 
-// Whether the output may wait for more requests: the next reply looks again.
+// Whether the output may wait for more requests. If it may, the next reply calls this again.
 bool pipeline::may_gather() const noexcept {
   if (!options_.gathers || is_flush_requested_ || state_ != state::ready) return false;
   const bool is_short = output_.size() < max_gathered_bytes && unsent_count_ < max_gathered;
@@ -189,7 +190,7 @@ void pipeline::pop_front() noexcept {
   const bool was_admitted = at(0).is_admitted;
   if (++first_ == entries_.size()) first_ = 0;
   --count_;
-  unsent_count_ = std::min(unsent_count_, count_);  // a server may reply to what it has not got
+  unsent_count_ = std::min(unsent_count_, count_);  // a faulty server may reply to unsent requests
   ++first_number_;
   if (was_admitted) admissions_.release();
 }
@@ -238,7 +239,7 @@ void pipeline::on_connected() {
   note_input();
   try {
     start_health_timer();
-    begin();
+    begin_login();
   } catch (...) {
     fail(std::make_error_code(std::errc::not_enough_memory));
   }
@@ -270,12 +271,12 @@ void pipeline::end_attempt(std::exception_ptr error) {
   const std::shared_ptr<attempt> old_attempt = std::exchange(attempt_, nullptr);
   if (old_attempt == nullptr) return;
   old_attempt->error = std::move(error);
-  old_attempt->done.set();
+  old_attempt->end_event.set();
 }
 
 void pipeline::on_input(io::input& input) {
   note_input();
-  read(input);
+  read_input(input);
   if (options_.gathers && !output_.empty()) post_flush();
 }
 
@@ -286,7 +287,7 @@ void pipeline::fail(std::error_code error, std::string_view text) noexcept {
   try {
     end_text_ = text;
   } catch (...) {
-    end_text_.clear();  // the message is shorter without memory
+    end_text_.clear();  // without memory, the message lacks the server's text
   }
   connection->abort(error);
 }
@@ -297,12 +298,12 @@ void pipeline::on_closed(std::error_code reason) {
   const std::exception_ptr error = error_of_end(reason);
   lose_entries(error);
   drop_output();
-  write_event_.set();  // calls that wait for these find out that there is no connection
+  write_event_.set();  // waiting calls learn that there is no connection
   unfenced_.set();
   connection_ended();
   const state old_state = state_;
   if (old_state != state::logging_in && old_state != state::ready)
-    return;  // the client itself has closed
+    return;  // the client has closed the connection
   state_ = state::connecting;
   if (old_state == state::logging_in) {
     client_->note_refusal();
@@ -387,7 +388,8 @@ void pipeline::check_health() {
     const bool is_login = state_ == state::logging_in;
     if (!is_login && !is_reply_due()) return;
     if (!has_been_silent_for(is_login ? options_.login_timeout : options_.reply_timeout)) return;
-    // The loop itself may have been late, and input may wait: the next check decides.
+    // One check may be wrong, as the loop itself may have been late while input waits: only the
+    // second one in a row ends the connection.
     if (std::exchange(is_suspect_, true)) fail(options_.no_reply);
   } else if (has_been_silent_for(options_.ping_interval)) {
     try {

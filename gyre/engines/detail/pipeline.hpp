@@ -121,7 +121,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Enters an admitted request, which begins at `position`; null if no caller waits for the reply.
   /// Returns its number: requests are numbered in the order in which they are entered. Calls
   /// request_flush().
-  std::uint64_t enter(pending_reply* request, std::uint64_t position) noexcept;
+  std::uint64_t enter_request(pending_reply* request, std::uint64_t position) noexcept;
   /// Gives an admission back that was not used.
   void cancel_admission() noexcept { admissions_.release(); }
   /// The reply to the request with this number goes to `successor`; null: it is dropped. No effect
@@ -139,9 +139,9 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
 
   /// Called when a connection has begun: forgets the earlier one, and appends the requests of the
   /// login, which ends with finish_login().
-  virtual void begin() = 0;
+  virtual void begin_login() = 0;
   /// Consumes complete messages, and completes the requests at front().
-  virtual void read(io::input& input) = 0;
+  virtual void read_input(io::input& input) = 0;
   /// Appends a request that does nothing, whose reply shows that the server lives.
   virtual void ping() = 0;
   /// Called when the connection has ended, and its requests have failed.
@@ -162,8 +162,8 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   void pop_front() noexcept;
   /// Starts the time to reply again, for example because is_reply_due() was false until now.
   void restart_reply_timeout() noexcept { note_input(); }
-  /// Called by begin() or later, when the login has ended: admits calls, or, with an error, fails
-  /// them with it.
+  /// Called by begin_login() or later, when the login has ended: admits calls, or, with an error,
+  /// fails them with it.
   void finish_login(std::exception_ptr error);
   /// Enters a request of the protocol itself, which needs no admission. Throws std::bad_alloc.
   std::uint64_t enter_internal_request(pending_reply* request, std::uint64_t position);
@@ -188,7 +188,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   };
   /// The event for which calls wait together: a connection, or the reason why there is none.
   struct attempt {
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
 
@@ -207,7 +207,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   void on_attempt_failed(std::exception_ptr error);
   void end_attempt(std::exception_ptr error);
   void lose_entries(const std::exception_ptr& error) noexcept;
-  // Later calls fail with `later_error`; null: with io::errc::not_open.
+  // Closes the client. Later calls fail with `later_error`; with io::errc::not_open if it is null.
   void close_with(const std::exception_ptr& error, std::exception_ptr later_error) noexcept;
   std::exception_ptr error_of_end(std::error_code reason) const noexcept;
 
@@ -222,11 +222,12 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   const pipeline_options options_;
   state state_ = state::idle;
   std::shared_ptr<attempt> attempt_;
-  steady_time earliest_attempt_ = steady_time::min();  // when a refused login may be repeated
+  steady_time earliest_attempt_ = steady_time::min();  // the end of the pause after a refused login
   std::exception_ptr refusal_;
-  std::size_t failed_attempts_ = 0;  // the failed attempts in a row
-  std::exception_ptr end_error_;     // of calls after the end; null: io::errc::not_open
-  std::error_code end_reason_;       // why fail() ends the connection
+  std::size_t failed_attempts_ = 0;  // how many attempts in a row have failed
+  // Thrown by calls after the end; null: they throw io::errc::not_open.
+  std::exception_ptr end_error_;
+  std::error_code end_reason_;  // the reason for which fail() ends the connection
   std::string end_text_;
   io::buffer output_;
   std::uint64_t flushed_bytes_ = 0;  // bytes that were passed to the connection
@@ -239,12 +240,12 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   manual_reset_event unfenced_{true};
   std::size_t waiting_calls_ = 0;
   steady_time last_input_ = steady_time::min();
-  bool is_suspect_ = false;  // the last check found too long a silence
+  bool is_suspect_ = false;  // whether the last check found too long a silence
   timer health_timer_;
-  timer retry_timer_;  // runs after a refused login
+  timer retry_timer_;  // active after a refused login
   gyre::detail::posted_flush posted_flush_;
   std::size_t unsent_count_ = 0;     // entries whose requests were not passed to the connection
-  bool is_flush_requested_ = false;  // output may not wait for more requests
+  bool is_flush_requested_ = false;  // whether output must not wait for more requests
   std::optional<net::tcp_client> client_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 using detail::client_core;
 
-// The code of a reply whose code is not a number.
+// The error code of a reply that has no number as its code.
 constexpr int unknown_code = 500;
 
 task<message> call(std::shared_ptr<client_core> core, std::string_view subject,
@@ -48,7 +48,7 @@ task<std::vector<service_info>> find(std::shared_ptr<client_core> core, std::str
     if (!reply && reply.error() != time_limit_errc::expired) {
       throw std::system_error(reply.error(), subject);
     }
-    if (!reply || !*reply || (*reply)->status() != 0) break;  // 503: no service is there
+    if (!reply || !*reply || (*reply)->status() != 0) break;  // status 503: no service runs
     if (auto info = detail::read_info_reply((*reply)->text())) result.push_back(std::move(*info));
   }
   co_return result;

@@ -19,8 +19,8 @@ struct client_options {
   /// The name of the connection in the server's lists; empty: none.
   std::string name = {};
 
-  // The login. At most one of: a user, a token, a seed, credentials. A user or a token in the text
-  // of a server is used for that server instead.
+  // At most one login may be set: a user, a token, a seed, or credentials. A user or a token in the
+  // text of a server is used for that server instead.
 
   /// The name of the user, for a login with `password`.
   std::string user = {};

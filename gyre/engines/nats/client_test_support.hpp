@@ -23,7 +23,7 @@ using gyre::nats::message;
 using gyre::nats::notice;
 using gyre::nats::subscription;
 
-// Options whose default time limits are so long that only a hang exceeds them, however busy the
+// Returns options whose time limits are so long that only a hang exceeds them, however busy the
 // machine is.
 inline client_options patient(client_options options) {
   constexpr std::chrono::hours long_time{1};
@@ -47,7 +47,7 @@ inline gyre::task<std::string> text_of(gyre::task<std::optional<message>> arriva
   co_return received ? std::string(received->text()) : "end";
 }
 
-// Replies to each request with its text and "!".
+// Replies to each request with the request's text and "!".
 inline gyre::task<> echo(client& bus, subscription requests) {
   while (auto request = co_await requests.next()) {
     const std::string text = std::string(request->text()) + '!';
@@ -55,7 +55,7 @@ inline gyre::task<> echo(client& bus, subscription requests) {
   }
 }
 
-// The events of a client, to wait for.
+// Collects the notices of a client, so that a test can wait for them.
 class notices {
  public:
   explicit notices(client& bus) {

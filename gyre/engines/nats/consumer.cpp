@@ -29,17 +29,18 @@ using detail::client_core;
 using detail::jetstream_core;
 using detail::pull_status;
 
-// The client waits this much longer than the server, which reports the end of a request.
+// The client waits this much longer than the server, so that the server's report of the end arrives
+// in time.
 constexpr std::chrono::nanoseconds reply_time = 5s;
-// The time before a request that the server could not accept is sent again.
+// The pause before a refused request is sent again: the server was busy.
 constexpr std::chrono::nanoseconds fetch_pause = 100ms;
-// A fetch that waits longer sends several requests.
+// The longest wait of one request. A fetch that waits longer sends several requests.
 constexpr std::chrono::nanoseconds longest_request = 1h;
-// The interval in which a wait looks for a new connection, whose server does not know the request.
+// How often a waiting fetch checks for a new connection, whose server does not know the request.
 constexpr std::chrono::nanoseconds look_interval = 1s;
 constexpr std::size_t max_fetch = 1'000'000;
 
-// A call of fetch(): a subscription of its own, and mostly one request.
+// A call of fetch(). It has a subscription of its own, and sends one request in most cases.
 class fetch_call {
  public:
   fetch_call(std::shared_ptr<jetstream_core> core, std::string request_subject,
@@ -86,7 +87,7 @@ class fetch_call {
         if (!event || !*event) co_return true;
         arrival = std::move(*event);
       }
-      if (const std::optional<bool> is_complete = take(std::move(*arrival))) {
+      if (const std::optional<bool> is_complete = handle_arrival(std::move(*arrival))) {
         if (*is_complete) co_return true;
         co_await sleep_for(fetch_pause);
         co_return false;
@@ -99,7 +100,7 @@ class fetch_call {
  private:
   // Returns nothing if the request continues, true if all messages have come, and false if the
   // request must be sent again.
-  std::optional<bool> take(message&& arrival) {
+  std::optional<bool> handle_arrival(message&& arrival) {
     if (arrival.subject() != inbox_) {
       messages_.push_back(std::move(arrival));
       return std::nullopt;
@@ -125,7 +126,7 @@ class fetch_call {
     }
     return true;
   }
-  // Whether messages are wanted, and there is time to send a request again.
+  // Whether the fetch needs more messages, and its deadline leaves time for another request.
   bool has_time() const noexcept {
     return (messages_.empty() || options_.waits_for_all) &&
            core_->loop().now() + fetch_pause < deadline_;
@@ -143,7 +144,8 @@ class fetch_call {
   const steady_time deadline_;
   const std::string inbox_;
   subscription arrivals_;
-  bool must_wait_ = false;  // other clients wait, so that a request without a wait is refused
+  // Whether other clients wait; the server refuses a request without a wait then.
+  bool must_wait_ = false;
   std::vector<message> messages_;
 };
 

@@ -66,7 +66,7 @@ task<std::optional<jetstream_message>> consumer_messages::next() {
 std::optional<jetstream_message> consumer_messages::try_next() {
   pull_reader& reader = checked_reader();
   for (;;) {
-    std::optional<pull_reader::event> event = reader.take();
+    std::optional<pull_reader::event> event = reader.try_next();
     if (!event || event->kind == outcome::closed) return std::nullopt;
     if (event->kind == outcome::message) {
       return jetstream_message(reader.core(), std::move(event->content));

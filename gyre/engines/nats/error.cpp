@@ -57,12 +57,13 @@ std::errc condition_of(errc code) noexcept {
   }
 }
 
-// The beginnings of servers' texts, in lower case, and their codes.
+// The error codes of servers' texts, which begin with these words in lower case.
 constexpr std::array<std::pair<std::string_view, errc>, 15> server_texts = {{
     {"authorization violation", errc::authorization_violation},
     {"authorization timeout", errc::no_reply},
     {"authentication timeout", errc::no_reply},
-    {"user authentication", errc::authorization_violation},  // the rest: expired, revoked
+    // For example "user authentication expired" or "… revoked".
+    {"user authentication", errc::authorization_violation},
     {"account authentication", errc::authorization_violation},
     {"permissions violation", errc::permission_denied},
     {"secure connection - tls required", errc::tls_required},

@@ -14,7 +14,7 @@ namespace gyre::nats {
 /// Errors of a client, and the kinds of errors that a server reports. The values from 100 on belong
 /// to JetStream and services.
 enum class errc {
-  // Errors of the connection.
+  // The next codes are errors of the connection.
 
   /// The connection ended before the reply came: the message may have reached other clients, or
   /// not; std::errc::connection_reset.
@@ -26,7 +26,7 @@ enum class errc {
   /// A message above client_options::max_message; std::errc::message_size.
   message_too_large = 4,
 
-  // Calls that sent nothing, because the program has made an impossible request.
+  // The next codes are errors of impossible calls, which sent nothing.
 
   /// A subject, a queue group or a reply subject that NATS does not allow;
   /// std::errc::invalid_argument, as is the next one.
@@ -39,19 +39,19 @@ enum class errc {
   /// The client is being drained: client::drain() has begun.
   draining = 14,
 
-  // Errors of requests.
+  // The next codes are errors of requests.
 
   /// No subscription gets the request's subject; std::errc::host_unreachable.
   no_responders = 20,
   /// No reply came within the time limit; std::errc::timed_out.
   request_timeout = 21,
 
-  // Errors of subscriptions.
+  // The next codes are errors of subscriptions.
 
   /// The queue was full, and the policy is full_queue_policy::end; std::errc::no_buffer_space.
   slow_consumer = 30,
 
-  // Errors of the login, and those that a server reports.
+  // The next codes are errors of the login, and those that a server reports.
 
   /// The server has refused the user, or the user's rights have expired;
   /// std::errc::permission_denied, as is the next one.

@@ -18,7 +18,8 @@ namespace {
 using detail::check_name;
 using detail::jetstream_core;
 
-// A list of names that the server gives in parts ends at this number, whatever the server says.
+// The largest accepted list of names, which comes in parts: a faulty server must not send parts
+// without end.
 constexpr std::size_t max_names = std::size_t{1} << 20;
 
 headers headers_of(const stream_publish_options& options) {
@@ -45,7 +46,7 @@ headers headers_of(const stream_publish_options& options) {
   return result;
 }
 
-// The arguments of a publish belong to the caller, the headers to the frame.
+// The headers are copied into the frame; the other arguments belong to the caller.
 task<publish_ack> publish_with(std::shared_ptr<jetstream_core> core, std::string_view subject,
                                payload_view payload, headers lines,
                                stream_publish_options options) {
@@ -98,7 +99,8 @@ task<std::optional<stored_message>> find_message(std::shared_ptr<jetstream_core>
   co_return std::nullopt;
 }
 
-// The names of the action's subject: an ephemeral consumer without a name gets one by the server.
+// Returns the end of the API's subject. It lacks a name for an ephemeral consumer without one,
+// which the server names.
 std::string consumer_function(std::string_view stream, const consumer_config& config) {
   std::string api_name = "CONSUMER.CREATE." + std::string(stream);
   if (!config.name.empty()) api_name.append(".").append(config.name);

@@ -17,7 +17,7 @@ namespace gyre::nats {
 /// Errors of JetStream. The errors that a server replies have the protocol's own numbers
 /// (`err_code`), so that a code without an enumerator is kept, too.
 enum class jetstream_errc {
-  // Errors of the client.
+  // The next codes are errors that the client finds.
 
   /// Nobody replied: no stream stores the subject, the stream or consumer does not exist or has no
   /// leader at present, or JetStream is switched off; std::errc::resource_unavailable_try_again.
@@ -34,7 +34,7 @@ enum class jetstream_errc {
   /// The server refused to give messages to a consumer's client. The text says why.
   pull_refused = 6,
 
-  // Errors that the server replies.
+  // The next codes are errors that the server reports, with the server's numbers.
 
   account_limit = 10002,
   bad_request = 10003,

@@ -42,7 +42,8 @@ task<> jetstream_message::nak(duration delay) {
 task<> jetstream_message::term(std::string_view reason) {
   if (reason.empty()) return finish("+TERM");
   std::string text = "+TERM ";
-  // The reason ends at the end of the payload; a line break would be one in the advisory.
+  // Line breaks are replaced, as the server copies the reason, up to the payload's end, into the
+  // advisory.
   std::ranges::replace_copy_if(
       reason, std::back_inserter(text),
       [](char character) { return character == '\r' || character == '\n'; }, ' ');

@@ -25,7 +25,8 @@ using shared_bucket = std::shared_ptr<const detail::bucket>;
 
 constexpr unsigned max_history = 64;
 constexpr std::string_view stream_prefix = "KV_";
-// Attempts of create(): other clients may delete the key and make it again meanwhile.
+// The maximum number of attempts of create(): other clients may delete and create the key
+// meanwhile.
 constexpr int create_attempts = 3;
 
 stream_config stream_of(const key_value_config& config) {
@@ -77,7 +78,8 @@ key_value_config config_of(std::string_view bucket, stream_config&& stream) {
   throw std::system_error(make_error_code(jetstream_errc::bad_reply), subject);
 }
 
-// The reply to a direct request: the message itself, with facts about it in headers.
+// Returns the entry in the reply to a direct request, which is the stored message with its metadata
+// in headers.
 std::optional<key_value_entry> entry_of_direct(std::string_view key, const message& reply,
                                                const std::string& subject) {
   constexpr int not_found = 404;
@@ -159,7 +161,7 @@ task<std::optional<key_value_entry>> read_revision(shared_bucket bucket, std::st
       jetstream_core::ask_directly(bucket->core, subject, detail::write_sequence(revision));
   const message reply = co_await std::move(request_task);
   std::optional<key_value_entry> entry = entry_of_direct(key, reply, subject);
-  // The revision may be one of another key.
+  // The revision may belong to another key.
   if (entry && reply.headers().find("Nats-Subject") != bucket->prefix + key) co_return std::nullopt;
   co_return without_deletion(std::move(entry));
 }
@@ -192,7 +194,7 @@ task<std::uint64_t> create_key(shared_bucket bucket, std::string key, payload_vi
     } catch (const server_error& error) {
       if (!is_wrong_sequence(error.code())) throw;
     }
-    // The key exists, or was deleted. In the second case its marker may be replaced.
+    // Another write came first. If its entry is a deletion marker, the marker may be replaced.
     task<std::optional<key_value_entry>> read_task = read_from_leader(bucket, key);
     const std::optional<key_value_entry> last = co_await std::move(read_task);
     if (last && last->operation == key_value_operation::put) break;
@@ -240,7 +242,7 @@ task<std::vector<std::string>> keys_of(task<std::vector<key_value_entry>> source
   std::vector<key_value_entry> entries = co_await std::move(source);
   std::vector<std::string> keys;
   for (key_value_entry& entry : entries) keys.push_back(std::move(entry.key));
-  // A key that has changed meanwhile may have come twice.
+  // A key may occur twice if it has changed during the listing.
   std::ranges::sort(keys);
   const auto duplicates = std::ranges::unique(keys);
   keys.erase(duplicates.begin(), duplicates.end());

@@ -18,7 +18,8 @@ header_view message::headers() const noexcept {
   const std::size_t end = block.find("\r\n");
   if (!block.starts_with(version) || end == std::string_view::npos) return {};
   std::string_view lines = block.substr(end + 2);
-  if (lines.ends_with("\r\n")) lines.remove_suffix(2);  // removes the empty line at the end
+  // Removes the empty line that ends the headers.
+  if (lines.ends_with("\r\n")) lines.remove_suffix(2);
   return header_view(lines);
 }
 

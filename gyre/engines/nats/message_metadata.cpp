@@ -8,10 +8,11 @@
 namespace gyre::nats::detail {
 namespace {
 
-// The subject's first two tokens, and the numbers of tokens of both of its forms.
+// The first two tokens of the subject, and the number of tokens of each of its two forms.
 constexpr std::string_view ack_subject_prefix = "$JS.ACK.";
 constexpr std::size_t short_form = 7;
-constexpr std::size_t long_form = 9;  // the parts with a domain and an account; more may follow
+// The form with a domain and an account may have further tokens.
+constexpr std::size_t long_form = 9;
 constexpr std::size_t max_ack_tokens = 16;
 
 template <class Integer>

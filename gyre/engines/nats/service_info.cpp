@@ -5,7 +5,7 @@
 
 namespace gyre::nats {
 
-// The last error is a text, which belongs into a log.
+// The last error is no metric, as a text belongs into a log.
 void write_metrics(metrics::exposition& output, const endpoint_stats& counts) {
   const auto& [endpoint, requests, errors, refused, last_error, processing_time, running, waiting] =
       counts;

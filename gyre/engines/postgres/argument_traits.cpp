@@ -30,7 +30,7 @@ void write_in_range(argument_writer& output, Number number) {
 template <class Real, class Number>
 void write_exact(argument_writer& output, Number number) {
   const auto real = static_cast<Real>(number);
-  // 2^64 and 2^63 are reals, and no integers of these types.
+  // The limit is 2^64 or 2^63: a real number, but no integer of the type.
   constexpr auto limit = static_cast<Real>(std::numeric_limits<Number>::max());
   if (real >= limit || static_cast<Number>(real) != number) {
     output.throw_out_of_range(std::to_string(number));
@@ -74,16 +74,16 @@ void write_real(argument_writer& output, double number) {
     return output.write_binary(std::bit_cast<std::uint64_t>(number));
   }
   if (output.type() == oids::float4) {
-    const auto single = static_cast<float>(number);
-    if (std::isinf(single) && !std::isinf(number)) {
+    const auto narrow_number = static_cast<float>(number);
+    if (std::isinf(narrow_number) && !std::isinf(number)) {
       output.throw_out_of_range(std::to_string(number));
     }
-    return output.write_binary(std::bit_cast<std::uint32_t>(single));
+    return output.write_binary(std::bit_cast<std::uint32_t>(narrow_number));
   }
   if (std::isnan(number)) return output.write_text("NaN");
   if (std::isinf(number)) return output.write_text(number > 0 ? "Infinity" : "-Infinity");
   if (output.type() != oids::numeric) return write_number_as_text(output, number);
-  // The number without an exponent.
+  // PostgreSQL's numeric takes no exponent.
   std::array<char, 1100> text;
   const auto end = std::to_chars(text.begin(), text.end(), number, std::chars_format::fixed).ptr;
   output.write_text(std::string_view(text.data(), end));
@@ -93,7 +93,7 @@ void write_real(argument_writer& output, float number) {
   if (output.type() == oids::float4 || output.type() == oids::float8) {
     return write_real(output, static_cast<double>(number));
   }
-  // The text of a float is shorter than that of the same double.
+  // The text of a float is shorter than the text of the same value as a double.
   if (std::isfinite(number) && output.type() != oids::numeric) {
     return write_number_as_text(output, number);
   }
@@ -187,7 +187,7 @@ void argument_traits<net::ip_address>::write(argument_writer& output,
   }
   const std::span<const std::uint8_t> address_bytes = address.bytes();
   std::array<std::byte, 20> bytes;
-  // The families of PostgreSQL, which are not those of the system.
+  // PostgreSQL's numbers of address families differ from the system's.
   bytes[0] = address.is_v4() ? std::byte{2} : std::byte{3};
   bytes[1] = static_cast<std::byte>(address_bytes.size() * 8);
   bytes[2] = std::byte{0};

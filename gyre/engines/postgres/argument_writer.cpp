@@ -81,9 +81,9 @@ void argument_writer::begin_text_element() {
 void argument_writer::append_quoted(std::string_view text) {
   output_.append(std::string_view("\""));
   while (!text.empty()) {
-    const std::size_t plain = std::min(text.find_first_of("\"\\"), text.size());
-    output_.append(text.substr(0, plain));
-    text.remove_prefix(plain);
+    const std::size_t plain_size = std::min(text.find_first_of("\"\\"), text.size());
+    output_.append(text.substr(0, plain_size));
+    text.remove_prefix(plain_size);
     if (text.empty()) break;
     output_.append(std::string_view("\\"));
     output_.append(text.substr(0, 1));
@@ -115,8 +115,8 @@ argument_writer argument_writer::begin_array(std::size_t count) {
   elements.begin_ = output_.size();
   elements.is_refused_ = elements.type_ == 0;
   output_.append(std::int32_t{0});
-  output_.append(std::int32_t{count == 0 ? 0 : 1});  // the number of dimensions
-  output_.append(std::int32_t{0});                   // whether an element is NULL
+  output_.append(std::int32_t{count == 0 ? 0 : 1});  // how many dimensions the array has
+  output_.append(std::int32_t{0});  // a flag, which the server ignores: no element is NULL
   output_.append(elements.type_);
   if (count == 0) return elements;
   if (count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {

@@ -85,7 +85,7 @@ class argument_writer {
 
  private:
   argument_writer begin_array(std::size_t count);
-  // Whether all elements could be written; if not, nothing is.
+  // Returns whether all elements could be written; if not, removes the array from the output.
   bool end_array(const argument_writer& elements);
   argument_writer begin_text_array();
   void end_text_array(const argument_writer& elements);
@@ -103,10 +103,10 @@ class argument_writer {
   std::size_t number_;
   write_target target_;
   std::size_t format_position_;
-  std::size_t begin_ = 0;  // where the size of an array stands in the output
+  std::size_t begin_ = 0;  // the position of the array's size in the output
   std::size_t count_ = 0;
   bool has_null_ = false;
-  bool is_refused_ = false;  // an element could not be written in this format
+  bool is_refused_ = false;  // whether an element could not be written in this format
 };
 
 }  // namespace gyre::postgres

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint16_t default_port = 5432;
 
-// No message has the URL itself, because of the password.
+// The message does not show the URL, which may contain a password.
 [[noreturn, gnu::cold]] void refuse(const std::string& problem) {
   throw std::invalid_argument("gyre::postgres: the connection URL " + problem);
 }
@@ -33,7 +33,7 @@ std::string decode(std::string_view text, const char* part) {
         std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
       refuse(std::string("has a '%' without two hexadecimal digits in its ") + part);
     }
-    // A zero byte would end the text early in the server.
+    // The server would take a zero byte as the end of the text.
     if (byte == 0) refuse(std::string("has a zero byte in its ") + part);
     result += static_cast<char>(byte);
     index += 2;
@@ -51,7 +51,7 @@ std::uint64_t number_of(const std::string& value, const std::string& name, std::
   return number;
 }
 
-// The parts of a URL from which a server and a context for TLS are made at the end.
+// The parts of a URL. The server and the context for TLS are made of them after all were read.
 struct url_parts {
   std::string host = {};
   std::uint16_t port = default_port;
@@ -169,7 +169,7 @@ net::host_port server_of(const url_parts& parts) {
   if (!parts.host.starts_with('/') && !parts.host.starts_with('@')) {
     return {parts.host.empty() ? "localhost" : parts.host, parts.port};
   }
-  // PostgreSQL listens on a file within the directory that is named.
+  // The URL names a directory, in which PostgreSQL's socket has this name.
   return net::host_port("unix:" + parts.host + "/.s.PGSQL." + std::to_string(parts.port));
 }
 
@@ -196,7 +196,7 @@ client_options client_options::parse(std::string_view url) {
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   std::string_view authority = rest.substr(0, slash);
   if (slash < rest.size()) options.database = decode(rest.substr(slash + 1), "database");
-  // Passwords often have a '@' that was not encoded.
+  // The last '@' ends the password, which often contains one that was not encoded.
   if (const std::size_t position = authority.rfind('@'); position != std::string_view::npos) {
     const std::string_view credentials = authority.substr(0, position);
     authority.remove_prefix(position + 1);

@@ -60,7 +60,7 @@ float load_float(const column_value& value) {
   return std::bit_cast<float>(load_be<std::uint32_t>(value.bytes(4)));
 }
 
-// Returns an integer as a real, exactly.
+// Converts an integer to a real number. Throws if the conversion is not exact.
 template <class Real>
 Real real_of_integer(const column_value& value) {
   const whole_number number = read_whole(value);
@@ -172,7 +172,7 @@ array_reader::array_reader(const column_value& value) : array_(value), rest_(val
   if (dimensions > 1) value.throw_unsupported("a vector: it has more than one dimension");
   size_ = load_be<std::uint32_t>(rest_.data());
   rest_ = rest_.subspan(dimension_size);
-  // The size of each element precedes it.
+  // Each element needs at least the bytes of its size.
   if (size_ > rest_.size() / sizeof(std::int32_t)) value.throw_malformed();
 }
 
@@ -220,11 +220,11 @@ float column_traits<float>::read(const column_value& value) {
     case oids::float4: return load_float(value);
     case oids::float8: {
       const double number = load_double(value);
-      const auto single = static_cast<float>(number);
-      if (!std::isnan(number) && static_cast<double>(single) != number) {
+      const auto narrow_number = static_cast<float>(number);
+      if (!std::isnan(number) && static_cast<double>(narrow_number) != number) {
         value.throw_out_of_range(std::to_string(number) + ", which a double can hold");
       }
-      return single;
+      return narrow_number;
     }
     case oids::numeric: return static_cast<float>(detail::to_double(numeric_text(value)));
     case oids::int2:

@@ -105,7 +105,7 @@ Duration read_time(const column_value& value, const count_since_epoch& time) {
   if (time.which == kind::finite) {
     result = from_microseconds<Duration>(std::chrono::microseconds(time.count));
   }
-  // The representations of the infinities are not finite times.
+  // max() and min() stand for the infinities, so a finite time must not have their value.
   if (!result || *result == Duration::max() || *result == Duration::min()) {
     value.throw_out_of_range("a time that the C++ type cannot represent exactly");
   }

@@ -11,12 +11,13 @@ namespace {
 
 struct known_error {
   errc code;
-  // Five characters, or the two of a class; empty for errors that no server sends.
+  // The five characters of a code, or the first two for its class; empty for an error of the
+  // client.
   std::string_view sqlstate;
   const char* message;
 };
 
-// The errors in the order of the codes.
+// The known errors, in the order of their codes.
 constexpr std::array known_errors = {
     known_error{errc::connection_lost, "", "the connection ended before the reply came"},
     known_error{errc::no_reply, "", "the server did not reply in time"},

@@ -21,7 +21,7 @@ namespace gyre::postgres {
 
 /// Errors of a client, of its calls, and those that a server sends.
 enum class errc {
-  // Errors of the connection.
+  // The next codes are errors of the connection.
   connection_lost = 1,    ///< the statement may have been executed; std::errc::connection_reset
   no_reply = 2,           ///< nothing came within `reply_timeout`; std::errc::timed_out
   bad_message = 3,        ///< the server does not speak the protocol; std::errc::protocol_error
@@ -32,7 +32,7 @@ enum class errc {
   channel_binding_missing = 8,     ///< the server offers no SCRAM-SHA-256-PLUS
   server_too_old = 9,              ///< std::errc::operation_not_supported
 
-  // Errors of calls.
+  // The next codes are errors of calls.
   argument_count = 16,    ///< more or fewer arguments than the statement has parameters
   unsupported_type = 17,  ///< the C++ type cannot be sent or read as this type of PostgreSQL
   out_of_range = 18,     ///< std::errc::result_out_of_range; also: the conversion would lose digits
@@ -48,7 +48,7 @@ enum class errc {
   commit_unknown = 28,  ///< the reply to COMMIT was lost: the transaction may be committed or not
   not_a_copy = 29,      ///< the statement is not the COPY that the call requires
 
-  // Errors of the server, by SQLSTATE.
+  // The next codes are errors that the server reports, by SQLSTATE.
   server = 64,                  ///< any that is not named below; see server_error::sqlstate()
   connection_exception,         ///< 08…
   feature_not_supported,        ///< 0A000

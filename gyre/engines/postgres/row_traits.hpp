@@ -86,7 +86,7 @@ template <class... Members>
 struct members_of<std::tuple<Members...>> {
   static constexpr std::size_t column_count = sizeof...(Members);
 
-  // Braces keep the order of the columns.
+  // A braced initialiser evaluates its parts in the order of the columns.
   template <class Row>
   static Row read(column_cursor& columns) {
     return Row{column_traits<Members>::read(columns.next())...};

@@ -17,7 +17,7 @@ namespace gyre::redis {
 
 /// Errors of a client, and the kinds of errors that a server replies.
 enum class errc {
-  // Errors of the connection.
+  // The next codes are errors of the connection.
 
   /// The connection ended before the reply came: the command may have been carried out, or not;
   /// std::errc::connection_reset.
@@ -41,7 +41,7 @@ enum class errc {
   /// cached_client::read() of a command that does not read one key, or writes.
   not_cacheable = 9,
 
-  // Replies of another type than the program asked for.
+  // The next codes are errors of replies whose type the program did not expect.
 
   null_reply = 20,  ///< there is no value: ask for a std::optional
   unexpected_type = 21,
@@ -49,7 +49,7 @@ enum class errc {
   /// A transaction whose watched keys have changed was not carried out.
   transaction_aborted = 23,
 
-  // Errors that the server replies, by the first word of their text.
+  // The next codes are errors that the server reports, by the first word of their text.
 
   server = 40,      ///< ERR, or a word that is not below
   wrong_type = 41,  ///< WRONGTYPE: the key holds another kind of value

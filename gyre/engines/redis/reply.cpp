@@ -5,7 +5,7 @@
 
 namespace gyre::redis {
 
-// reply_scanner bounds the depth of the recursion.
+// The recursion is not deep, as reply_scanner limits the depth of a reply.
 reply reply_traits<reply>::read(reply_cursor& values) {
   const reply_node node = values.next();
   reply result{

@@ -26,7 +26,7 @@ const char* name_of(reply_kind kind) noexcept {
   return "unknown";
 }
 
-// Returns the beginning of a text, by which it can be found.
+// Returns the beginning of a text, to identify it in a message.
 std::string excerpt_of(std::string_view text) {
   constexpr std::size_t max_size = 40;
   return '"' + std::string(text.substr(0, max_size)) + (text.size() > max_size ? "…\"" : "\"");
@@ -38,7 +38,7 @@ std::string excerpt_of(std::string_view text) {
                                                                    : excerpt_of(node.text));
 }
 
-// Returns the number that a node has as its text.
+// Parses a node's text as a number.
 template <class Number>
 Number number_of(const reply_node& node, const char* type) {
   std::string_view text = detail::to_text(node);

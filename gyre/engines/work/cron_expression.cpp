@@ -26,7 +26,7 @@ struct field {
   const char* name;
   unsigned lowest;
   unsigned highest;
-  std::span<const std::string_view> names;  // the names of the values from `lowest` on
+  std::span<const std::string_view> names;  // names of the values, beginning with `lowest`
 };
 
 constexpr std::array<field, 5> fields = {{{"minute", 0, 59, {}},
@@ -167,7 +167,8 @@ cron_expression::cron_expression(std::string_view text) {
   days_ = static_cast<std::uint32_t>(parse_field(2));
   months_ = static_cast<std::uint16_t>(parse_field(3));
   const std::uint64_t weekdays = parse_field(4);
-  weekdays_ = static_cast<std::uint8_t>((weekdays | weekdays >> 7) & 0x7f);  // the 7 is Sunday, too
+  // Cron counts Sunday as 0 and as 7.
+  weekdays_ = static_cast<std::uint8_t>((weekdays | weekdays >> 7) & 0x7f);
   needs_both_ = parts[2].starts_with('*') || parts[4].starts_with('*');
 }
 

@@ -47,7 +47,7 @@ class cron_expression {
   std::uint32_t days_ = 0;
   std::uint16_t months_ = 0;
   std::uint8_t weekdays_ = 0;
-  bool needs_both_ = true;  // whether both days, of month and week, must match
+  bool needs_both_ = true;  // whether the day of the month and of the week must both match
 };
 
 }  // namespace gyre::work

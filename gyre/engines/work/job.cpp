@@ -15,13 +15,13 @@ constinit const task_local<std::optional<attempt_token>> current_attempt;
 }  // namespace detail
 
 job::job(detail::taken_job row, detail::worker_id worker) noexcept
-    : taken_(std::move(row)), worker_(worker), begun_(trace::detail::begin_now()) {}
+    : row_(std::move(row)), worker_(worker), begin_ticks_(trace::detail::begin_now()) {}
 
 job::~job() = default;
 
 void job::report_progress(double share, std::string_view note) {
   constexpr std::size_t max_note = 1000;
-  // std::clamp() would let NaN through.
+  // std::clamp() would return NaN for NaN.
   const double valid_share = share > 0.0 ? std::min(share, 1.0) : 0.0;
   noted_progress progress{static_cast<float>(valid_share), std::string(note.substr(0, max_note))};
   const std::scoped_lock lock(mutex_);

@@ -57,16 +57,16 @@ class job {
   job& operator=(const job&) = delete;
   ~job();
 
-  [[nodiscard]] job_id id() const noexcept { return taken_.id; }
-  [[nodiscard]] const std::string& kind() const noexcept { return taken_.kind; }
-  [[nodiscard]] const std::string& payload() const noexcept { return taken_.payload; }
+  [[nodiscard]] job_id id() const noexcept { return row_.id; }
+  [[nodiscard]] const std::string& kind() const noexcept { return row_.kind; }
+  [[nodiscard]] const std::string& payload() const noexcept { return row_.payload; }
   /// Returns the key; empty if the job has none.
-  [[nodiscard]] const std::string& key() const noexcept { return taken_.key; }
+  [[nodiscard]] const std::string& key() const noexcept { return row_.key; }
   /// Returns how often workers have taken the job, this time included.
-  [[nodiscard]] std::int32_t attempt() const noexcept { return taken_.attempt; }
+  [[nodiscard]] std::int32_t attempt() const noexcept { return row_.attempt; }
   /// Earlier attempts that count against max_attempts().
-  [[nodiscard]] std::int32_t failures() const noexcept { return taken_.failures; }
-  [[nodiscard]] std::int32_t max_attempts() const noexcept { return taken_.max_attempts; }
+  [[nodiscard]] std::int32_t failures() const noexcept { return row_.failures; }
+  [[nodiscard]] std::int32_t max_attempts() const noexcept { return row_.max_attempts; }
 
   /// Notes how far the handler has come, a share of 1, and what it does, of at most 1000 bytes. A
   /// share that is NaN counts as 0. The worker stores the latest note about once a second, unless a
@@ -84,12 +84,13 @@ class job {
   std::optional<noted_progress> take_progress();
   void request_stop(detail::stop_reason reason) noexcept;
 
-  const detail::taken_job taken_;
+  const detail::taken_job row_;
   const detail::worker_id worker_;
-  const std::uint64_t begun_;  // for the flight recorder
+  const std::uint64_t begin_ticks_;  // the start time, in ticks of the flight recorder
   detail::stop_reason reason_ = detail::stop_reason::none;
   inplace_stop_source stop_;
-  inplace_stop_source* shared_stop_ = nullptr;  // of a transaction of several jobs
+  // The source of a transaction of several jobs; null for a job that runs alone.
+  inplace_stop_source* shared_stop_ = nullptr;
   std::mutex mutex_;
   std::optional<noted_progress> progress_;
 };

@@ -154,7 +154,7 @@ task<std::optional<job_status>> queue::status(job_id id) {
 
 async_generator<job_status> queue::watch(job_id id) {
   const std::string word = std::to_string(id);
-  // Before the first look, so that no change falls between the two.
+  // The subscription begins before the first look, so that no change falls between the two.
   postgres::subscription changes = co_await db_->listen("work_changed");
   std::optional<job_status> last;
   while (true) {
@@ -219,7 +219,7 @@ task<> queue::wait_for_change(postgres::subscription& changes, std::string_view 
       if (message->follows_gap || is_told(message->payload)) co_return;
     }
   };
-  // An expired limit is not an error: the caller polls.
+  // An expired limit is no error: the loop below polls the state.
   static_cast<void>(co_await as_expected(with_timeout(wait(), look_interval)));
 }
 
@@ -228,7 +228,7 @@ task<cancel_result> queue::cancel(postgres::querier& tx, job_id id) {
       tx.query_one<std::optional<std::string>>("select work.cancel($1)", id));
   if (!state_text) co_return cancel_result::unknown;
   if (*state_text == "requested") co_return cancel_result::requested;
-  // A job that was cancelled before counts as cancelled, too.
+  // A job that was already cancelled counts as cancelled, too.
   co_return *state_text == "cancelled" ? cancel_result::cancelled : cancel_result::had_ended;
 }
 

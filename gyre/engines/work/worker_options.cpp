@@ -5,7 +5,7 @@
 
 namespace gyre::work {
 
-// The last error is a text, which belongs into a log.
+// The last error is no metric, as a text belongs into a log.
 void write_metrics(metrics::exposition& output, const worker_metrics& counts) {
   const auto& [running, unreported, taken, finished, failed, cancelled, released, lost, leases_lost,
                takes, errors, last_error] = counts;

@@ -44,8 +44,8 @@ class adaptive_attempt {
 
   int score_;  // the score, at most max_score
   int gain_;
-  int backoff_ = min_backoff;  // opportunities per attempt at a score of 0
-  int skip_count_ = 0;         // opportunities since the last attempt
+  int backoff_ = min_backoff;  // the opportunities per attempt at a score of 0
+  int skip_count_ = 0;         // the opportunities since the last attempt
 };
 
 }  // namespace gyre::detail

@@ -40,10 +40,10 @@ class io_slice {
   static constexpr int max_stride = 16;
 
   const std::chrono::nanoseconds length_;
-  steady_time begin_{};  // start of the slice; min() until the first check_time()
+  steady_time begin_{};  // the start of the slice; min() until the first check_time()
   steady_time last_check_ = steady_time::min();
-  int stride_ = 1;                // completions between two calls of check_time()
-  int completions_to_check_ = 1;  // completions until the next check_time()
+  int stride_ = 1;                // the number of completions between two calls of check_time()
+  int completions_to_check_ = 1;  // the number of completions until the next check_time()
   bool is_over_ = false;
 };
 

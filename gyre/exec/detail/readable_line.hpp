@@ -104,7 +104,7 @@ class readable_line {
   void serve() noexcept {
     if (waits_.empty()) return;
     auto value = source_.try_take();
-    if (!value) return;  // A level-triggered watch reports again in the next turn.
+    if (!value) return;  // a level-triggered watch reports again in the next turn
     wait& oldest_wait = *waits_.pop_front();
     oldest_wait.outcome_ = std::move(value);
     if (waits_.empty()) {
@@ -152,7 +152,7 @@ class readable_line {
 
   event_loop& loop_;
   Source& source_;
-  intrusive_list<wait> waits_;  // the oldest first
+  intrusive_list<wait> waits_;  // the waits, the oldest first
   fd_watch watch_;
 };
 

@@ -105,7 +105,7 @@ class sleep_gate {
   }
 
   gyre::detail::atomic<state> state_;
-  gyre::detail::atomic<bool> others_post_{false};  // set by producers while the loop is not busy
+  gyre::detail::atomic<bool> others_post_{false};  // producers set it while the loop is not busy
 };
 
 }  // namespace gyre::detail

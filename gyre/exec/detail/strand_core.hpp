@@ -54,7 +54,7 @@ class strand_core final : public slab_object, operation {
 
   executor& target_;
   mpsc_queue queue_;
-  intrusive_queue<operation> taken_operations_;  // used only by the thread that runs the core
+  intrusive_queue<operation> taken_operations_;  // only the thread that runs the core uses them
   atomic<const void*> active_run_{nullptr};      // current_run() of the thread that runs the core
   atomic<std::uint32_t> shares_{1};
   atomic<bool> is_closed_{false};

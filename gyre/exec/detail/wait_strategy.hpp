@@ -59,7 +59,7 @@ class wait_strategy {
   adaptive_attempt poll_first_{0, 1};
   adaptive_attempt gather_{1, 1};
   adaptive_attempt busy_poll_{adaptive_attempt::max_score, adaptive_attempt::max_score};
-  std::size_t last_batch_ = 0;  // number of tasks in the last batch
+  std::size_t last_batch_ = 0;  // the number of tasks in the last batch
   bool has_run_tasks_ = false;  // whether a batch has run tasks since the last sleep
 };
 

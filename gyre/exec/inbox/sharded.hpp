@@ -49,8 +49,8 @@ class basic_sharded {
       if (shard* const own_shard = shards_.cached()) [[likely]] {
         own_shard->push(std::forward<G>(task));
       } else {
-        // Passed by value, so that the compiler need not keep the callable in memory on the fast
-        // path above.
+        // The callable is passed by value, so that the compiler need not keep it in memory on the
+        // fast path above.
         push_uncached<std::decay_t<G>>(std::forward<G>(task));
       }
     });
@@ -59,7 +59,7 @@ class basic_sharded {
 
   void run(batch& tasks) {
     shards_.admit_new_shards();
-    // Ends after a round over all shards in which no task has run.
+    // The loop ends after a round over all shards in which no task has run.
     for (std::size_t shards_left = shards_.size(); shards_left > 0 && tasks.more(); --shards_left) {
       const std::size_t old_ran = tasks.ran();
       turn(shards_)->run(tasks);
@@ -82,7 +82,7 @@ class basic_sharded {
   std::size_t pending() const noexcept { return shards_.pending(); }
 
  private:
-  // The most tasks of one producer that run before the tasks of the next producer.
+  // The maximum number of one producer's tasks that run before the tasks of the next producer.
   static constexpr std::size_t quantum = 256;
   static constexpr std::size_t max_cells = detail::segment_shard<CellsPerSegment>::max_cells;
 

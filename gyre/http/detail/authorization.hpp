@@ -25,7 +25,7 @@ std::expected<std::string_view, authorization_fault> credentials_of(field_list f
 /// A name and a password, decoded.
 struct basic_login {
   std::string text;   // "name:password"
-  std::size_t colon;  // its index
+  std::size_t colon;  // the index of the ':'
 
   std::string_view name() const noexcept { return std::string_view(text).substr(0, colon); }
   std::string_view password() const noexcept { return std::string_view(text).substr(colon + 1); }

@@ -60,7 +60,7 @@ class body_unpacker {
   std::expected<bool, std::error_code> unpack(stage& target,
                                               std::span<const std::byte>& unpacked_bytes);
 
-  std::vector<stage> stages_;  // the first undoes the coding that was applied last
+  std::vector<stage> stages_;  // the first stage undoes the coding that was applied last
   bool has_begun_ = false;     // whether feed() was called
 };
 

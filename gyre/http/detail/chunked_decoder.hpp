@@ -36,8 +36,8 @@ class chunked_decoder {
   [[nodiscard]] errc read_size(io::input& input) noexcept;
   [[nodiscard]] errc read_data_end(io::input& input) noexcept;
 
-  std::uint64_t chunk_rest_ = 0;       // bytes of the chunk that are still to come
-  std::uint32_t extension_bytes_ = 0;  // the sum over all chunks so far
+  std::uint64_t chunk_rest_ = 0;       // how many bytes of the chunk have yet to come
+  std::uint32_t extension_bytes_ = 0;  // the bytes of extensions in all chunks so far
   head_scanner scanner_;
   state state_ = state::size;
 };

@@ -135,7 +135,7 @@ task<client_response> client_call::run_attempt(std::shared_ptr<client_core> clie
   } catch (...) {
     error = gyre::detail::caught_error();
   }
-  call.judge(error);
+  call.report_to_breaker(error);
   if (error && call.exchange_ && call.exchange_->is_uploading()) {
     auto end_task = shielded(call.exchange_->end_upload());
     co_await std::move(end_task);
@@ -162,7 +162,7 @@ task<client_response> client_call::run_hedged(std::shared_ptr<client_core> clien
   const auto total = request.total_timeout_.value_or(client->options().timeouts.total);
   const request_clock clock(client->loop(), total, {});
   const steady_time end = clock.expiry_of(total);
-  std::exception_ptr last_error;  // of an attempt that was sent
+  std::exception_ptr last_error;  // the error of an attempt that was sent
   const auto run_one = [](std::shared_ptr<client_core> core, client_request attempt_request,
                           body attempt_form, std::size_t number,
                           std::exception_ptr& error) -> task<outcome> {
@@ -231,7 +231,7 @@ void client_call::begin_judged_request() {
 }
 
 // Reports the end of the request to the circuit breaker. `error` is null after a response.
-void client_call::judge(const std::exception_ptr& error) noexcept {
+void client_call::report_to_breaker(const std::exception_ptr& error) noexcept {
   if (!judged_call_) return;
   const steady_time now = client_.loop().now();
   const bool has_failed =
@@ -293,7 +293,7 @@ task<> client_call::respond(body form) {
     receive_cookies();
     if (!options.follow_redirects || !is_redirect()) break;
     if (redirects == options.limits.redirects) clock_.fail(errc::too_many_redirects, "redirect");
-    judge(nullptr);
+    report_to_breaker(nullptr);
     task<> redirect_task = follow_redirect();
     co_await std::move(redirect_task);
     ++redirects;

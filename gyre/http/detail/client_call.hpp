@@ -42,7 +42,7 @@ class client_call {
   static client_request copy_of(const client_request& request);
   static bool take_from_hedge_budget(client_core& client) noexcept;
   void begin_judged_request();
-  void judge(const std::exception_ptr& error) noexcept;
+  void report_to_breaker(const std::exception_ptr& error) noexcept;
 
   task<> respond(body form);
   task<> pause_after(std::size_t refusals);
@@ -56,7 +56,7 @@ class client_call {
   void redirect_to(url target);
 
   client_core& client_;
-  client_request request_;  // moved from while an exchange owns the request
+  client_request request_;  // empty while an exchange owns the request
   request_clock clock_;
   executor& caller_;
   exchange_pointer exchange_;  // the latest attempt

@@ -92,7 +92,7 @@ class client_connection {
 
   // Mutable, because is_reusable() is const and calls is_quiet(), which reads TLS messages.
   mutable std::variant<net::tcp_stream, tls::tls_stream> stream_;
-  mutable const void* kept_session_ = nullptr;  // the session stored last; the stream owns it
+  mutable const void* kept_session_ = nullptr;  // the last stored session, which the stream owns
   std::shared_ptr<tls::session> newest_session_;
   bool is_http2_ = false;
 };

@@ -54,21 +54,22 @@ void check_options(const client_options& options) {
   if (options.connections_per_host == 0) {
     throw std::invalid_argument("http::client: connections_per_host must be at least 1");
   }
-  const client_timeouts& times = options.timeouts;
+  const client_timeouts& timeouts = options.timeouts;
   const auto check_limit = gyre::detail::require_not_negative;
-  check_limit(times.connect, "http::client: timeouts.connect");
-  check_limit(times.handshake, "http::client: timeouts.handshake");
-  check_limit(times.send, "http::client: timeouts.send");
-  check_limit(times.first_byte, "http::client: timeouts.first_byte");
-  check_limit(times.between_bytes, "http::client: timeouts.between_bytes");
-  check_limit(times.expect_continue, "http::client: timeouts.expect_continue");
-  check_limit(times.total, "http::client: timeouts.total");
+  check_limit(timeouts.connect, "http::client: timeouts.connect");
+  check_limit(timeouts.handshake, "http::client: timeouts.handshake");
+  check_limit(timeouts.send, "http::client: timeouts.send");
+  check_limit(timeouts.first_byte, "http::client: timeouts.first_byte");
+  check_limit(timeouts.between_bytes, "http::client: timeouts.between_bytes");
+  check_limit(timeouts.expect_continue, "http::client: timeouts.expect_continue");
+  check_limit(timeouts.total, "http::client: timeouts.total");
   gyre::detail::require_positive(options.idle_timeout, "http::client: idle_timeout");
   gyre::detail::require_positive(options.max_lifetime, "http::client: max_lifetime");
   check_http2(options.http2);
   check_limit(options.connecting.attempt_delay, "http::client: connecting.attempt_delay");
   check_limit(options.connecting.resolution_delay, "http::client: connecting.resolution_delay");
-  if (options.breaker) static_cast<void>(circuit_breaker(*options.breaker));  // checks the options
+  // The constructor checks the options.
+  if (options.breaker) static_cast<void>(circuit_breaker(*options.breaker));
   if (options.hedging) {
     gyre::detail::require_positive(options.hedging->delay, "http::client: hedging.delay");
     if (options.hedging->attempts < 2) {
@@ -311,7 +312,7 @@ void client_core::close() noexcept {
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
-  sum.requests -= sum.hedges;  // each attempt was counted
+  sum.requests -= sum.hedges;  // each attempt was counted as a request
   sum.origins = origins_.size();
   for (const auto& [key, origin] : origins_) {
     sum.open += origin->open();

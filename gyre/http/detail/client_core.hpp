@@ -100,12 +100,14 @@ class client_core {
 
   event_loop& loop_;
   const client_options options_;
-  std::map<std::string, std::shared_ptr<client_origin>> origins_;  // by client_destination::key()
+  // The key is client_destination::key().
+  std::map<std::string, std::shared_ptr<client_origin>> origins_;
   std::size_t max_origins_;  // at this number of origins, origin_of() drops unused ones
-  std::map<std::string, std::shared_ptr<circuit_breaker>> breakers_;  // by scheme, host and port
+  // The key is scheme, host and port.
+  std::map<std::string, std::shared_ptr<circuit_breaker>> breakers_;
   std::size_t max_breakers_;            // at this number, breaker_of() drops unused ones
-  std::uint64_t dropped_refusals_ = 0;  // by the circuit breakers that were dropped
-  double hedge_budget_;                 // at most max_hedge_budget
+  std::uint64_t dropped_refusals_ = 0;  // refusals of the circuit breakers that were dropped
+  double hedge_budget_;                 // never above max_hedge_budget
   std::optional<net::resolver> names_;
   inplace_stop_source close_source_;
   bool is_closed_ = false;

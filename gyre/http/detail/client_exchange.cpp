@@ -27,7 +27,7 @@ using gyre::detail::error_code_of;
 constexpr std::size_t max_dropped = std::size_t{64} << 10;
 // A body up to this size is sent with the head, in one call.
 constexpr std::size_t max_small = std::size_t{16} << 10;
-constexpr unsigned first_refusal = 400;  // the lowest status that refuses a request
+constexpr unsigned first_refusal = 400;  // the lowest status by which a server refuses a request
 constexpr unsigned request_timeout = 408;
 constexpr const char* sending_body = "sending the body";
 constexpr const char* reading_head = "reading the head of the response";
@@ -253,7 +253,7 @@ task<client_exchange::piece> client_exchange::receive_piece() {
     const bool has_received = co_await std::move(receive_task);
     if (!note_received(has_received) && response_.end_input() != no_error) break;
   }
-  // Each call after the failure of a body throws that failure again.
+  // A failed body stays failed: each call throws the same error.
   const errc failure = response_.reader().error();
   if (failure != no_error) clock_.fail(failure, reading_body);
   co_return std::nullopt;
@@ -263,7 +263,7 @@ task<client_exchange::piece> client_exchange::receive_piece() {
 
 void client_exchange::begin_upload() {
   writer_.continue_body();
-  gaps_are_limited_ = false;  // the server may be silent until it has the whole body
+  gaps_are_limited_ = false;  // the server may be silent until it has received the whole body
   upload_ended_.reset();
   spawn(uploader_, upload(upload_share(*this)),
         {.stop = stop_upload_.get_token(), .name = "http::client: body of a request"});

@@ -54,7 +54,7 @@ class client_exchange final : public byte_sink {
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
-  ~client_exchange() override = default;  // called by release() and on_upload_ended()
+  ~client_exchange() override = default;  // release() and on_upload_ended() destroy the object
   /// Destroys `exchange`. While an upload runs, only stops the upload, whose end then destroys
   /// `exchange`.
   static void release(client_exchange* exchange) noexcept;
@@ -186,8 +186,9 @@ class client_exchange final : public byte_sink {
   manual_reset_event upload_ended_{true};  // not set while the upload runs
   std::exception_ptr upload_error_;
   bool keeps_request_ = true;  // whether another attempt may need the request
-  bool is_orphaned_ = false;  // whether the response was destroyed: on_upload_ended() destroys this
-  bool was_cut_ = false;      // whether an earlier request was cut short: see note_cut_request()
+  // Whether the response was destroyed, so that on_upload_ended() destroys this.
+  bool is_orphaned_ = false;
+  bool was_cut_ = false;  // whether an earlier request was cut short: see note_cut_request()
 };
 
 }  // namespace gyre::http::detail

@@ -21,7 +21,7 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr const char* waiting_for_stream = "http::client";
-// After a failed attempt to add a connection to others, the next one waits for this time.
+// The pause between failed attempts to add a connection while others serve.
 constexpr std::chrono::seconds pause_of_additions{1};
 
 }  // namespace
@@ -52,7 +52,8 @@ client_origin::client_origin(event_loop& loop, const client_options& options,
               .max_waiting = options.waiting_per_host,
               .idle_timeout = options.idle_timeout,
               .max_lifetime = options.max_lifetime,
-              // The function that connects limits each of its phases.
+              // The pool needs no time limit, as the function that connects limits each of its
+              // phases.
               .connect_timeout = duration::max(),
           }),
       additions_(loop) {}
@@ -131,14 +132,14 @@ task<client_stream_pointer> client_origin::wait_for_stream(bool needs_new) {
       if (!has_connection()) std::rethrow_exception(result->error());
       next_addition_ = gyre::detail::later(loop_.now(), pause_of_additions);
     } else if (!speaks_http1() && !has_connection() && std::exchange(has_lost_connection, true)) {
-      // Do not connect for ever to a server that ends each connection at once.
+      // A server that ends each connection at once must not be connected to for ever.
       throw std::system_error(make_error_code(errc::no_response), "connecting");
     }
   }
   co_return std::move(own_waiter.stream);
 }
 
-// Makes a connection, for all requests that wait.
+// Adds a connection, which serves any of the waiting requests.
 task<> client_origin::add_connection(std::shared_ptr<client_origin> self, bool needs_new) {
   auto acquire_task = needs_new ? net::detail::acquire_new(self->pool_) : self->pool_.acquire();
   client_lease lease = co_await std::move(acquire_task);

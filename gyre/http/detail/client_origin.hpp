@@ -97,7 +97,7 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
   void give_to_oldest(client_stream_pointer stream) noexcept;
   void wake_all() noexcept;
 
-  // http2_client_connection::owner
+  // The functions of http2_client_connection::owner.
   void on_room() noexcept override;
   void on_ended() noexcept override;
   void on_closed(http2_client_connection& connection) noexcept override;
@@ -106,11 +106,11 @@ class client_origin final : public std::enable_shared_from_this<client_origin>,
   const client_options& options_;
   version version_;
   pool pool_;
-  std::vector<connection_pointer> connections_;  // those of HTTP/2
-  intrusive_list<waiter> waiters_;               // the oldest first
+  std::vector<connection_pointer> connections_;  // the connections of HTTP/2
+  intrusive_list<waiter> waiters_;               // the waiting requests, the oldest first
   std::size_t waiter_count_ = 0;
   single_flight<std::monostate> additions_;
-  // The earliest time at which the next connection beside others is made.
+  // The earliest time at which a further connection is added to others.
   steady_time next_addition_ = steady_time::min();
   inplace_stop_source close_source_;
   bool is_closed_ = false;

@@ -39,7 +39,7 @@ class connection_listing::answer {
                                      .bytes_sent = counts.bytes_sent,
                                      .pending_output = connection.pending_output()});
     } catch (const std::exception&) {
-      // Memory is missing, or the peer's address is not known any more.
+      // Memory was missing, or the peer's address is no longer known.
       result_.is_complete = false;
     }
   }

@@ -31,7 +31,7 @@ entry_kind kind_of(io::file_type type, bool follow_symlinks) noexcept {
   using enum io::file_type;
   if (type == regular) return entry_kind::file;
   if (type == directory) return entry_kind::directory;
-  // A symlink counts as a file: its target may be outside the root, and is not looked up.
+  // A symlink counts as a file: its target is not looked up, as it may be outside the root.
   return type == symlink && follow_symlinks ? entry_kind::file : entry_kind::none;
 }
 

@@ -53,9 +53,9 @@ bool offers_protocols(const request& request, const http::fields& response_field
     return has_word(request.fields(), upgrade_field, protocol) ||
            equals_ignoring_case(request.connect_protocol(), protocol);
   };
-  for (const field& each : response_fields) {
-    if (!equals_ignoring_case(each.name, upgrade_field)) continue;
-    std::string_view protocols = each.value;
+  for (const field& response_field : response_fields) {
+    if (!equals_ignoring_case(response_field.name, upgrade_field)) continue;
+    std::string_view protocols = response_field.value;
     while (!protocols.empty()) {
       const std::string_view protocol = trim(take_until(protocols, ','));
       if (!protocol.empty() && !is_offered(protocol)) return false;
@@ -64,7 +64,7 @@ bool offers_protocols(const request& request, const http::fields& response_field
   return true;
 }
 
-// The connection of a request that has ended, for those who ask the request about it.
+// Stands for the connection of an ended request, for a program that asks the request about it.
 class ended_stream final : public exchange_stream {
  public:
   using exchange_stream::exchange_stream;
@@ -98,20 +98,20 @@ void exchange::attach(exchange_stream& stream) noexcept {
   is_counted_ = true;
 }
 
-errc exchange::begin(exchange_stream& stream, std::span<const std::byte> head) {
+errc exchange::begin_request(exchange_stream& stream, std::span<const std::byte> head) {
   attach(stream);
   head_bytes_.append(head);
   const errc error =
       parse_request_head(head_bytes_.text(), shard_->core().head_limits, state_->head);
-  return error == errc{} ? begin_request(1) : error;
+  return error == errc{} ? prepare_request(1) : error;
 }
 
-errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_end) {
+errc exchange::begin_request(exchange_stream& stream, const header_block& head, bool is_end) {
   attach(stream);
   const errc error =
       read_http2_request(head, is_end, shard_->core().head_limits, head_bytes_, state_->head);
   state_->request.connect_protocol_ = state_->head.connect_protocol;
-  return error == errc{} ? begin_request(2) : error;
+  return error == errc{} ? prepare_request(2) : error;
 }
 
 // Describes the request by its head, which must have been parsed.
@@ -137,21 +137,21 @@ errc exchange::begin(exchange_stream& stream, const header_block& head, bool is_
   return errc{};
 }
 
-[[gnu::always_inline]] inline errc exchange::begin_request(std::uint8_t major_version) {
+[[gnu::always_inline]] inline errc exchange::prepare_request(std::uint8_t major_version) {
   if (const errc error = describe_request(major_version); error != errc{}) return error;
   const server_options& options = shard_->core().options;
   if (shard_->core().access_handler || options.counts_routes) start_time_ = shard_->loop().now();
   if (!options.request_ids.field.empty()) [[unlikely]]
     assign_id();
-  const chosen_route chosen = shard_->core().find(state_->request, state_->match);
-  route_ = chosen.route;
-  middlewares_ = chosen.middlewares;
+  const chosen_route choice = shard_->core().find(state_->request, state_->match);
+  route_ = choice.route;
+  middlewares_ = choice.middlewares;
   if (!shard_->core().serves_host(state_->request.host_, stream_->tcp())) {
-    // No middleware, because one could respond in place of the misdirected route.
+    // Middleware is left out, because it could respond in place of the misdirected route.
     route_ = &shard_->core().misdirected();
     middlewares_ = {};
   }
-  // A peer that has requested the close sends no more, so that its FIN need not be awaited.
+  // A peer that has asked for the close sends no more, so its FIN need not be awaited.
   keep_alive_ = state_->head.framing.keep_alive ? keep_alive::kept : keep_alive::close;
   return body_.begin(state_->head.framing, route_->options.streamed_body, max_body_size(),
                      state_->head.expect_continue);
@@ -208,7 +208,7 @@ std::uint64_t exchange::max_body_size() const noexcept {
   return route.streamed_body ? limits.streamed_body : limits.body;
 }
 
-void exchange::run() {
+void exchange::run_handler() {
   shard_->counts.requests.add(1);
   if (!body_.is_streamed()) state_->request.body_ = body_.text();
   event_loop& loop = shard_->loop();
@@ -247,17 +247,17 @@ task<response> exchange::through_middleware(next_handler first) {
 }
 
 // Called when the coroutine of the handler or of its streamed response has ended. A call that ended
-// the coroutine may still run in this object: then release_hold() calls conclude().
+// the coroutine may still run in this object: then release_hold() calls conclude_coroutine().
 void exchange::on_coroutine_ended() noexcept {
   has_coroutine_ended_ = true;
-  if (holds_ == 0) conclude();
+  if (holds_ == 0) conclude_coroutine();
 }
 
 void exchange::release_hold() noexcept {
-  if (--holds_ == 0 && has_coroutine_ended_) conclude();
+  if (--holds_ == 0 && has_coroutine_ended_) conclude_coroutine();
 }
 
-void exchange::conclude() noexcept {
+void exchange::conclude_coroutine() noexcept {
   has_coroutine_ended_ = false;
   if (stream_ == nullptr) return destroy_without_connection();
   writing_ ? conclude_stream() : conclude_handler();
@@ -287,11 +287,11 @@ std::optional<response> exchange::response_to(const std::exception_ptr& error) n
   } catch (const http_error& failure) {
     try {
       return response::text(std::string(failure.what()) + "\n", failure.status());
-    } catch (...) {  // no memory for the text
+    } catch (...) {  // without memory, the report has no text
       return response(failure.status());
     }
   } catch (const std::system_error& failure) {
-    // The handler did not catch the error of reading the body.
+    // The error of reading the body has passed through the handler.
     if (failure.code().category() == http_category()) {
       close_connection();
       return response(
@@ -301,7 +301,7 @@ std::optional<response> exchange::response_to(const std::exception_ptr& error) n
   } catch (...) {
   }
   if (client_has_left()) return std::nullopt;
-  report(error);
+  report_error(error);
   return response(status::internal_server_error);
 }
 
@@ -329,7 +329,7 @@ void exchange::release_request() {
   head_bytes_ = io::buffer({.prepend = 0});
 }
 
-// Makes a released request again, for those who are told how it has ended. Returns false without
+// Makes a released request again, for functions that are told of its end. Returns false without
 // memory.
 bool exchange::restore_request() noexcept {
   if (state_ != nullptr) return true;
@@ -350,15 +350,15 @@ bool exchange::restore_request() noexcept {
 
 // Reports an error of the program. Does nothing once the client has left, because clients that
 // cause errors by leaving could fill a log.
-void exchange::report(const std::exception_ptr& error) noexcept {
-  if (!client_has_left() && restore_request()) shard_->core().report(state_->request, error);
+void exchange::report_error(const std::exception_ptr& error) noexcept {
+  if (!client_has_left() && restore_request()) shard_->core().report_error(state_->request, error);
 }
 
 void exchange::respond(response result) noexcept {
   try {
     send(result);
   } catch (...) {
-    report(std::current_exception());
+    report_error(std::current_exception());
     if (stream_ != nullptr) stream_->abort();
   }
 }
@@ -395,7 +395,7 @@ void exchange::record_access(bool is_complete) noexcept {
                          .route = route_->pattern,
                          .is_complete = is_complete});
   } catch (...) {
-    core.report(state_->request, std::current_exception());
+    core.report_error(state_->request, std::current_exception());
   }
 }
 
@@ -436,7 +436,7 @@ void exchange::reset() noexcept {
     write_ = nullptr;
     run_ = nullptr;
   }
-  if (state_ == nullptr) return;  // not used again
+  if (state_ == nullptr) return;  // the object is not used again
   released_head_.reset();
   clear_and_trim(head_bytes_);
   state_->origin.reset();
@@ -460,7 +460,8 @@ void exchange::detach() noexcept {
   }
   keeps_core_ = stream_->share_core();
   const bool needs_origin = state_ != nullptr || shard_->core().access_handler;
-  if (needs_origin && restore_request()) static_cast<void>(origin());  // the stream finds it
+  // The stream finds the origin.
+  if (needs_origin && restore_request()) static_cast<void>(origin());
   was_secure_ = is_secure();
   stream_ = nullptr;
   body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
@@ -516,7 +517,8 @@ errc exchange::receive_body(std::span<const std::byte> bytes) {
   return error;
 }
 
-// The receiver waits for bytes, so that none that came before wait in the body.
+// Passes the input to the receiver. The body holds no earlier bytes, as the receiver waits for
+// input.
 void exchange::pass_to_receiver(io::input& input) {
   const std::size_t size = input.size();
   receiver_->on_input(input);
@@ -526,7 +528,7 @@ void exchange::pass_to_receiver(io::input& input) {
   if (count != 0) stream_->on_body_taken(count);
 }
 
-// Wakes what waits for bytes of the body, or for its end.
+// Wakes the coroutine that waits for bytes of the body, or for its end.
 void exchange::wake_reader() noexcept {
   body_.arrival().wake();
   if (receiver_ != nullptr && !body_.expects_more()) receiver_->on_input_ended();
@@ -571,12 +573,12 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
       throw std::system_error(make_error_code(io::errc::busy), "http::request::next_chunk");
     }
     send_continue();
-    auto waiting = from_callback<void>([this](completion<void> done) {
-      body_.arrival().begin(std::move(done));
+    auto wait_task = from_callback<void>([this](completion<void> callback) {
+      body_.arrival().begin(std::move(callback));
       stream_->want_body();
     });
     const pending_wait::scope waits(body_.arrival());
-    co_await std::move(waiting);
+    co_await std::move(wait_task);
   }
   const std::span<const std::byte> chunk = body_.take_chunk();
   if (stream_ != nullptr) stream_->on_body_taken(chunk.size());
@@ -585,7 +587,8 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
-// The field with the id of a request that has one, unless the handler has set that field.
+// Returns the field with the request's id; an empty one if the request has none, or the handler has
+// set the field.
 field exchange::id_field_besides(const response& result) const noexcept {
   const std::string_view name = shard_->core().options.request_ids.field;
   if (result.fields_.contains(name)) return {};
@@ -616,13 +619,14 @@ void exchange::send(response& result) {
 // Replaces a response that would mislead the client by an error response.
 void exchange::replace_unsendable(response& result) {
   if (!may_be_sent(result)) {
-    report(std::make_exception_ptr(std::logic_error(
+    report_error(std::make_exception_ptr(std::logic_error(
         "http::server: an answer with a status below 200 that is no response::upgrade()")));
     result = response(status::internal_server_error);
   }
   const bool upgrades = is_of(result, body_source::kind::upgrade);
   if (!state_->request.connect_protocol_.empty() && !upgrades && is_success(result.status())) {
-    // The client would take the response for the beginning of its protocol.
+    // Without the upgrade, the client would take the response for the beginning of the new
+    // protocol.
     result =
         response::text("This resource does not speak the protocol.\n", status::not_implemented);
   }
@@ -638,7 +642,7 @@ void exchange::replace_unsendable(response& result) {
 }
 
 void exchange::refuse_head(response& result) {
-  report(std::make_exception_ptr(
+  report_error(std::make_exception_ptr(
       std::length_error("http::server: the head of a response is too long for HTTP/2")));
   result = response(status::internal_server_error);
   status_ = result.status();
@@ -648,9 +652,9 @@ void exchange::refuse_head(response& result) {
 // Whether the status of the response is final, or that of an upgrade. After an interim status, a
 // client would take the response to its next request for the final response.
 bool exchange::may_be_sent(const response& result) noexcept {
-  const bool switches = result.status() == status::switching_protocols;
+  const bool is_switch = result.status() == status::switching_protocols;
   if (is_of(result, body_source::kind::upgrade)) {
-    return switches && result.fields_.contains(upgrade_field);
+    return is_switch && result.fields_.contains(upgrade_field);
   }
   return !is_informational(result.status());
 }
@@ -663,7 +667,7 @@ bool exchange::has_whole_file(const body_source& source) noexcept {
     net::tcp_connection::check_file(source.file.get(), source.offset, source.count);
     return true;
   } catch (...) {
-    report(std::current_exception());
+    report_error(std::current_exception());
     return false;
   }
 }
@@ -688,8 +692,8 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   writing_->start();
 }
 
-// Lets a protocol take the connection over. The request is released, but for what is told of it at
-// the end.
+// Lets a protocol take the connection over, and releases the request except for what the records at
+// the end need.
 void exchange::hand_over(body_source& source) {
   server_core& core = shard_->core();
   upgraded_request upgraded{.route = route_,
@@ -726,15 +730,15 @@ void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
   } else {
     try {
       ended_stream stream(tcp, shard);
-      exchange& adopting = shard.acquire();
-      adopting.adopt(stream, upgrade);
-      if (error && !has_left) core.report(adopting.state_->request, error);
+      exchange& own_exchange = shard.acquire();
+      own_exchange.describe_upgraded(stream, upgrade);
+      if (error && !has_left) core.report_error(own_exchange.state_->request, error);
       if (core.access_handler || core.options.counts_routes) {
-        adopting.record_access(!error && !has_left);
+        own_exchange.record_access(!error && !has_left);
       }
-      adopting.stream_ = nullptr;
-      adopting.reset();
-      shard.release(adopting);
+      own_exchange.stream_ = nullptr;
+      own_exchange.reset();
+      shard.release(own_exchange);
       // NOLINTNEXTLINE(bugprone-empty-catch): without memory nothing is told
     } catch (...) {
     }
@@ -743,8 +747,8 @@ void exchange::conclude_upgraded(net::tcp_connection& tcp, server_shard& shard,
   core.end_work();
 }
 
-// Describes the request again for those who are told how it has ended.
-void exchange::adopt(exchange_stream& stream, const upgraded_request& upgrade) {
+// Describes the request again for the functions that are told of its end.
+void exchange::describe_upgraded(exchange_stream& stream, const upgraded_request& upgrade) {
   stream_ = &stream;
   route_ = upgrade.route;
   status_ = status::switching_protocols;
@@ -779,16 +783,16 @@ void exchange::conclude_stream() noexcept {
     }
     if (error) {
       was_cut_ = true;
-      if (!is_of_body(error)) report(error);
+      if (!is_of_body(error)) report_error(error);
       close_connection();
-      // Reset the connection, so that the client does not take a part of the body for the whole.
+      // A reset tells the client that the body is incomplete.
       if (!is_upgraded_) stream_->abort();
     } else {
       stream_->end_body(writer_, body_writer_->trailers_);
     }
   } catch (...) {
     was_cut_ = true;
-    report(std::current_exception());
+    report_error(std::current_exception());
     stream_->abort();
   }
   finish();
@@ -800,8 +804,8 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   const write_outcome outcome = write_now(bytes);
   if (outcome == write_outcome::taken && !must_yield(bytes.size())) co_return;
-  auto finishing = finish_write(bytes, outcome);
-  co_await std::move(finishing);
+  auto write_task = finish_write(bytes, outcome);
+  co_await std::move(write_task);
 }
 
 void exchange::check_may_write() const {
@@ -821,7 +825,8 @@ write_outcome exchange::write_now(std::span<const std::byte> bytes) {
   return outcome;
 }
 
-// Called when `size` bytes were taken. Whether the coroutine has written many without a wait.
+// Counts `size` bytes that the stream has taken. Returns whether the coroutine has written many
+// bytes without a wait.
 bool exchange::must_yield(std::size_t size) noexcept {
   sent_in_a_row_ += size;
   if (sent_in_a_row_ < max_in_a_row) return false;
@@ -829,17 +834,17 @@ bool exchange::must_yield(std::size_t size) noexcept {
   return true;
 }
 
-// Waits as `outcome` of write_now() requires. If that is `taken`, yields.
+// Waits as the outcome of write_now() requires; yields if the outcome is `taken`.
 task<> exchange::finish_write(std::span<const std::byte> bytes, write_outcome outcome) {
   while (outcome != write_outcome::taken) {
     sent_in_a_row_ = 0;
     if (low_water_.has_begun()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
     }
-    auto waiting =
-        from_callback<void>([this](completion<void> done) { low_water_.begin(std::move(done)); });
+    auto wait_task = from_callback<void>(
+        [this](completion<void> callback) { low_water_.begin(std::move(callback)); });
     const pending_wait::scope waits(low_water_);
-    co_await std::move(waiting);
+    co_await std::move(wait_task);
     check_may_write();
     if (outcome == write_outcome::taken_and_full) co_return;
     outcome = stream_->write(writer_, bytes);

@@ -65,10 +65,10 @@ class exchange final : public gyre::detail::slab_object,
 
   /// Parses a whole head of HTTP/1, and finds the route. Returns errc{} when the head is valid. The
   /// caller has counted the request by server_core::begin_work(); the exchange calls end_work().
-  [[nodiscard]] errc begin(exchange_stream& stream, std::span<const std::byte> head);
+  [[nodiscard]] errc begin_request(exchange_stream& stream, std::span<const std::byte> head);
   /// Begins like the other overload with a head of HTTP/2. `is_end`: whether the request has no
   /// body.
-  [[nodiscard]] errc begin(exchange_stream& stream, const header_block& head, bool is_end);
+  [[nodiscard]] errc begin_request(exchange_stream& stream, const header_block& head, bool is_end);
   [[nodiscard]] bool is_upgraded() const noexcept { return is_upgraded_; }
   /// Returns the body of the request.
   [[nodiscard]] const incoming_body& body() const noexcept { return body_; }
@@ -88,7 +88,7 @@ class exchange final : public gyre::detail::slab_object,
   /// server_options::serve_half_closed is set.
   void on_peer_ended();
   /// Calls the handler.
-  void run();
+  void run_handler();
   /// Resumes a coroutine that waits in write().
   void on_low_water();
   /// Called when the protocol has ended to which a request was handed over: records it, and reports
@@ -169,14 +169,14 @@ class exchange final : public gyre::detail::slab_object,
     exchange& owner_;
   };
 
-  // The request, until it is answered, and its handler while that runs.
+  // The request until it is answered, and the handler while it runs.
   struct request_state final : gyre::detail::slab_object {
     explicit request_state(exchange& owner) noexcept : request(owner) {}
 
     http::request request;
     request_head head;
     route_match<std::unique_ptr<server_route>> match;
-    std::optional<request_origin> origin;  // once it was asked for
+    std::optional<request_origin> origin;  // set by the first call that asks for it
     std::array<char, 32> own_id;           // NOLINT(*-member-init): written before it is read
     std::optional<owned_coroutine<response>> handler;
   };
@@ -188,7 +188,7 @@ class exchange final : public gyre::detail::slab_object,
   void replace_unsendable(response& result);
   void attach(exchange_stream& stream) noexcept;
   errc describe_request(std::uint8_t major_version);
-  errc begin_request(std::uint8_t major_version);
+  errc prepare_request(std::uint8_t major_version);
   bool may_release_request() const noexcept;
   void release_request();
   bool restore_request() noexcept;
@@ -204,14 +204,14 @@ class exchange final : public gyre::detail::slab_object,
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(body_source& source);
   void hand_over(body_source& source);
-  void adopt(exchange_stream& stream, const upgraded_request& upgrade);
+  void describe_upgraded(exchange_stream& stream, const upgraded_request& upgrade);
   void on_coroutine_ended() noexcept;
   void release_hold() noexcept;
-  void conclude() noexcept;
+  void conclude_coroutine() noexcept;
   void conclude_handler() noexcept;
   void conclude_stream() noexcept;
   bool client_has_left() const noexcept;
-  void report(const std::exception_ptr& error) noexcept;
+  void report_error(const std::exception_ptr& error) noexcept;
   void finish() noexcept;
   void record_access(bool is_complete) noexcept;
   void record_request() noexcept;
@@ -233,8 +233,8 @@ class exchange final : public gyre::detail::slab_object,
   exchange_stream* stream_ = nullptr;
   std::shared_ptr<server_core> keeps_core_;  // owns the core once the stream has ended
   std::unique_ptr<request_state> state_;     // null after release_request()
-  io::buffer head_bytes_{{.prepend = 0}};    // the text of the head, while there is a state
-  std::unique_ptr<char[]> released_head_;    // of a request that was released
+  io::buffer head_bytes_{{.prepend = 0}};    // the text of the head, which lives as long as state_
+  std::unique_ptr<char[]> released_head_;    // the text of a head whose request was released
   std::uint32_t released_size_ = 0;
   incoming_body body_;
   message_writer writer_;
@@ -242,26 +242,29 @@ class exchange final : public gyre::detail::slab_object,
   std::span<middleware* const> middlewares_;
   std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
-  gyre::detail::tick_count begun_ = 0;  // of a handler that waits, in the flight recorder; or zero
-  bool was_secure_ = false;             // whether the ended connection was encrypted
-  bool was_cut_ = false;                // whether a streamed response has failed
+  // When a waiting handler began, for the flight recorder; or zero.
+  gyre::detail::tick_count begun_ = 0;
+  bool was_secure_ = false;  // whether the ended connection was encrypted
+  bool was_cut_ = false;     // whether a streamed response has failed
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
-  std::uint8_t holds_ = 0;  // running calls in which a coroutine may end; conclude() waits for 0
+  // The number of running calls in which a coroutine may end; conclude_coroutine() waits for 0.
+  std::uint8_t holds_ = 0;
   bool has_coroutine_ended_ = false;
   bool is_counted_ = false;  // whether the server counts the request as work
   inplace_stop_source stop_source_;
-  std::optional<owned_coroutine<void>> writing_;  // writes a streamed response
+  std::optional<owned_coroutine<void>> writing_;  // the coroutine that writes a streamed response
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  input_receiver* receiver_ = nullptr;  // takes the input after an upgrade, while it waits
+  input_receiver* receiver_ = nullptr;  // the receiver that waits for input after an upgrade
   pending_wait low_water_;              // the wait of a coroutine in write()
-  std::unique_ptr<live_handler> live_;  // while tasks are recorded; last: refers to other members
+  // Made while tasks are recorded; last, as it refers to other members.
+  std::unique_ptr<live_handler> live_;
 };
 
-// Inlined, because HTTP/1.1 calls the functions for each response.
+// These functions are inlined, because HTTP/1.1 calls them for each response.
 
 inline message_writer& exchange::begin_body(const response& result,
                                             std::optional<std::uint64_t> content_length) {

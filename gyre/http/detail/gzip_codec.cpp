@@ -66,7 +66,8 @@ class gzip_encoder final : public encoder {
   z_stream stream_ = {};
 };
 
-// Accepts several members (RFC 1952, 2.2), and zero bytes that pad them, as gzip(1) does.
+// Decodes gzip. Several members (RFC 1952, 2.2) and padding by zero bytes are accepted, as by
+// gzip(1).
 class gzip_decoder final : public decoder {
  public:
   gzip_decoder() {

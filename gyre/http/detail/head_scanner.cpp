@@ -5,15 +5,15 @@
 
 namespace gyre::http::detail {
 
-// Checks bytes and limits in the order of the bytes, so that the result does not depend on how
-// reads split them.
+// Finds the end of a head. Bytes and limits are checked in the order of the bytes, so that the
+// result does not depend on how reads split them.
 std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
                                                         const head_limits& limits,
                                                         bool trailers) noexcept {
   const char* const begin = bytes.data();
   const char* const end = begin + bytes.size();
-  // Returns the offset of the first byte that the current line must not have. An empty line is
-  // exempt.
+  // Returns the offset of the first byte that exceeds the limit of the current line. An empty line
+  // has none.
   const auto limit_of_line = [&, max = limits.bounded()]() -> std::size_t {
     if (!trailers && fields_ == 0) return line_ + max.start_line;
     return fields_ + max.fields;
@@ -54,7 +54,7 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
     if (*position != '\r') {
       if (*position == '\n') return bare_line_end();
       if (*position == '\0') return fail(errc::bad_start_line, errc::bad_field);
-      ++position;  // the parser refuses other control characters
+      ++position;  // the parser refuses the other control characters
       continue;
     }
     if (position + 1 == end) {
@@ -68,7 +68,8 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       reset();
       return next_line;
     }
-    if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second empty line
+    // This is the second empty line.
+    if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);
     line_ = scanned_size_ = next_line;
     limit = limit_of_line();
     position += 2;

@@ -49,10 +49,12 @@ class head_scanner {
   void reset() noexcept { *this = {}; }
 
  private:
-  std::uint32_t line_ = 0;          // offset of the current, incomplete line
-  std::uint32_t scanned_size_ = 0;  // offset up to which the current line has no line end
-  std::uint32_t fields_ = 0;  // offset of the first field line; 0 in the start line and in trailers
-  std::uint32_t lines_ = 0;   // number of complete field lines
+  std::uint32_t line_ = 0;  // the offset of the current, incomplete line
+  // The part of the current line that has no line end ends at this offset.
+  std::uint32_t scanned_size_ = 0;
+  // The offset of the first field line; 0 in the start line and in trailers.
+  std::uint32_t fields_ = 0;
+  std::uint32_t lines_ = 0;  // the number of complete field lines
 };
 
 }  // namespace gyre::http::detail

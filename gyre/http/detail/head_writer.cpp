@@ -15,9 +15,9 @@ constexpr std::string_view upgrade_name = "Upgrade";
 // Whether the server decides on a connection option. The framing fields belong to these options,
 // because a proxy drops the fields that Connection names.
 constexpr bool is_own_option(std::string_view option) noexcept {
-  for (const std::string_view own :
+  for (const std::string_view own_name :
        {"close", "keep-alive", "upgrade", "content-length", "transfer-encoding"}) {
-    if (equals_ignoring_case(option, own)) return true;
+    if (equals_ignoring_case(option, own_name)) return true;
   }
   return false;
 }
@@ -55,8 +55,8 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
 void head_writer::put_connection(const http::fields& fields, const handler_fields& own_fields,
                                  std::string_view own_option) {
   bool is_first = true;
-  // Separate the options of the handler by "," alone, so that they need no more memory than the
-  // fields of the handler, for which the constructor has reserved it.
+  // The handler's options are separated by "," alone: they then need no more memory than the fields
+  // of the handler, for which the constructor has reserved it.
   const auto put_option = [&](std::string_view option, std::string_view separator = ", ") {
     put(std::exchange(is_first, false) ? "Connection: " : separator);
     put(option);

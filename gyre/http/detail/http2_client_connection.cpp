@@ -55,7 +55,7 @@ http2_client_connection::http2_client_connection(client_lease lease, event_loop&
 http2_client_connection::~http2_client_connection() {
   has_ended_ = true;
   close();
-  while (!streams_.empty()) streams_.front().lose(nullptr);  // only abandoned streams are left
+  while (!streams_.empty()) streams_.front().lose(nullptr);  // abandoned streams are left
 }
 
 // --- Streams ---
@@ -84,7 +84,7 @@ client_stream_pointer http2_client_connection::open_stream() {
   return owned_stream;
 }
 
-void http2_client_connection::resume(std::int32_t stream) noexcept {
+void http2_client_connection::resume_stream(std::int32_t stream) noexcept {
   session_.resume(stream);
   schedule_flush();
 }
@@ -94,7 +94,7 @@ void http2_client_connection::credit(std::int32_t stream, std::size_t count) noe
   schedule_flush();
 }
 
-void http2_client_connection::remove(http2_client_stream& stream) noexcept {
+void http2_client_connection::remove_stream(http2_client_stream& stream) noexcept {
   if (!stream.is_linked()) return;
   stream.unlink();
   if (stream.is_websocket()) --websocket_count_;
@@ -149,10 +149,10 @@ void http2_client_connection::receive(std::span<const std::byte> bytes) {
 }
 
 void http2_client_connection::handle_events() {
-  while (const auto event = session_.next_event()) handle(*event);
+  while (const auto event = session_.next_event()) handle_event(*event);
 }
 
-void http2_client_connection::handle(const http2_event& event) {
+void http2_client_connection::handle_event(const http2_event& event) {
   auto* const stream = static_cast<http2_client_stream*>(event.owner);
   using kind = http2_event::kind;
   if (event.what == kind::data) session_.credit_connection(event.bytes.size());
@@ -214,8 +214,8 @@ task<> http2_client_connection::write_frames(http2_client_connection& self) {
   self.end_if_over();
 }
 
-// Reading continues after a failed write, while bytes come: the server may have responded before it
-// has closed the connection.
+// Reading continues while bytes come: the server may have responded before it closed the
+// connection.
 void http2_client_connection::on_write_failed(const std::exception_ptr& error) noexcept {
   has_write_failed_ = true;
   wake_senders();
@@ -257,8 +257,7 @@ void http2_client_connection::fail(std::error_code error, const char* reason) no
   end(std::make_exception_ptr(std::system_error(error, reason)));
 }
 
-// Closes all streams. The timer closes the connection, because this may be called from within its
-// coroutines.
+// Closes all streams. A timer closes the connection, because its coroutines may be what calls this.
 void http2_client_connection::end(const std::exception_ptr& error) noexcept {
   if (std::exchange(has_ended_, true)) return;
   while (!streams_.empty()) streams_.front().lose(error);
@@ -289,10 +288,10 @@ void http2_client_connection::on_timer() {
   }
   if (!has_expired(loop_)) return;
   clear_deadline();
-  expire(loop_.now());
+  apply_time_limits(loop_.now());
 }
 
-void http2_client_connection::expire(steady_time time) {
+void http2_client_connection::apply_time_limits(steady_time time) {
   if (time >= write_deadline_) return fail(errc::timed_out, "sending the request");
   if (time >= ping_deadline_) return fail(errc::timed_out, "waiting for the answer to PING");
   note_deadline(write_deadline_);

@@ -98,7 +98,7 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   /// Sends frames in the loop's next turn, with those of all requests of this turn.
   void schedule_flush() noexcept;
   /// Called when the stream has more to send.
-  void resume(std::int32_t stream) noexcept;
+  void resume_stream(std::int32_t stream) noexcept;
   /// Called when the exchange has taken bytes of the stream's response.
   void credit(std::int32_t stream, std::size_t count) noexcept;
   /// Called when the session has taken bytes of a stream.
@@ -106,7 +106,7 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   /// Called when a stream becomes a WebSocket.
   void note_websocket() noexcept { ++websocket_count_; }
   /// Takes a stream out, which then counts no more. Idempotent.
-  void remove(http2_client_stream& stream) noexcept;
+  void remove_stream(http2_client_stream& stream) noexcept;
   /// Called when a stream was closed or released.
   void note_change() noexcept;
 
@@ -144,14 +144,14 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   void begin_write_limit() noexcept;
   void on_write_failed(const std::exception_ptr& error) noexcept;
   void handle_events();
-  void handle(const http2_event& event);
+  void handle_event(const http2_event& event);
   void wake_senders() noexcept;
   std::size_t max_streams() const noexcept;
   void end_if_over() noexcept;
   void end(const std::exception_ptr& error) noexcept;
   void fail(std::error_code error, const char* reason) noexcept;
   void on_timer();
-  void expire(steady_time time);
+  void apply_time_limits(steady_time time);
   void note_deadline(steady_time deadline) noexcept;
   void close() noexcept;
 
@@ -170,13 +170,13 @@ class http2_client_connection final : public std::enable_shared_from_this<http2_
   steady_time silent_since_;
   steady_time idle_since_;
   steady_time write_deadline_ = steady_time::max();
-  steady_time ping_deadline_ = steady_time::max();  // for the acknowledgement of a PING
+  steady_time ping_deadline_ = steady_time::max();  // when the PING must have been acknowledged
   bool has_answered_ = false;
   bool has_taken_ = false;
   bool is_writing_ = false;
   bool has_write_failed_ = false;
   bool has_ended_ = false;
-  std::optional<worker> reader_;  // the workers are last: destroyed before what they use
+  std::optional<worker> reader_;  // last: the workers use the members above
   std::optional<worker> writer_;
 };
 

@@ -70,7 +70,7 @@ void http2_client_stream::lose(const std::exception_ptr& error) noexcept {
 
 void http2_client_stream::mark_closed() noexcept {
   is_closed_ = true;
-  connection_.remove(*this);
+  connection_.remove_stream(*this);
   if (is_abandoned_) {
     delete this;
     return;
@@ -126,7 +126,7 @@ task<> http2_client_stream::send_head(message content, const request_clock& cloc
 
 task<> http2_client_stream::send_body(message_writer& framing, std::span<const std::byte> bytes,
                                       const request_clock& clock, std::chrono::nanoseconds limit) {
-  // The bytes are the program's, so that the session must forget them when the coroutine ends.
+  // Makes the session forget the bytes, which belong to the program, when the coroutine ends.
   struct lent_bytes {
     explicit lent_bytes(http2_client_stream& borrower) noexcept : stream(borrower) {}
     lent_bytes(const lent_bytes&) = delete;
@@ -138,8 +138,8 @@ task<> http2_client_stream::send_body(message_writer& framing, std::span<const s
   rest_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   const bool is_last = !framing.is_chunked() && framing.missing() == 0;
   if (is_last) has_more_output_ = false;
-  if (!is_closed_) connection_.resume(id_);
-  std::size_t left = rest_.size();
+  if (!is_closed_) connection_.resume_stream(id_);
+  std::size_t unsent_size = rest_.size();
   steady_time expiry = clock.expiry_of(limit);
   while (!rest_.empty()) {
     if (is_closed_ || !connection_.can_send()) {
@@ -152,7 +152,7 @@ task<> http2_client_stream::send_body(message_writer& framing, std::span<const s
     send_event_.reset();
     auto wait = clock.wait(send_event_.wait(), expiry, sending_frames);
     co_await std::move(wait);
-    if (std::exchange(left, rest_.size()) != rest_.size()) expiry = clock.expiry_of(limit);
+    if (std::exchange(unsent_size, rest_.size()) != rest_.size()) expiry = clock.expiry_of(limit);
   }
 }
 
@@ -169,7 +169,7 @@ task<> http2_client_stream::end_body(const message_writer& framing, const http::
     request_trailers_ = std::move(block);
   }
   has_more_output_ = false;
-  if (!is_closed_) connection_.resume(id_);
+  if (!is_closed_) connection_.resume_stream(id_);
   co_return;
 }
 
@@ -266,11 +266,11 @@ void http2_client_stream::fail_closed(const request_clock& clock, const char* ph
 void http2_client_stream::release() noexcept {
   const std::shared_ptr<http2_client_connection> connection = std::move(keeper_);
   if (is_closed_ || id_ == 0) {
-    connection->remove(*this);
+    connection->remove_stream(*this);
     delete this;
   } else {
     is_abandoned_ = true;
-    // After a complete exchange the session closes the stream once END_STREAM is sent.
+    // The session itself closes the stream of a complete exchange after END_STREAM.
     const bool is_complete = has_end_ && !has_more_output_ && rest_.empty();
     if (is_websocket_ && has_end_ && rest_.empty()) {
       has_more_output_ = false;

@@ -52,7 +52,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   http2_client_stream& operator=(const http2_client_stream&) = delete;
   ~http2_client_stream() = default;
 
-  // The connection calls the members from here to is_websocket().
+  // The connection calls the functions from here to is_websocket().
   /// Whether the exchange has released the stream.
   bool is_abandoned() const noexcept { return is_abandoned_; }
   void note_sent() noexcept { is_sent_ = true; }
@@ -92,7 +92,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   void give_back(std::optional<std::chrono::seconds> /*idle_limit*/) noexcept override {}
 
  private:
-  // http2_body_source
+  // The functions of http2_body_source.
   offer offer_bytes(std::size_t max_size) noexcept override;
   bool take_bytes(io::buffer& output, std::size_t size) override;
   const header_block* trailers() const noexcept override { return request_trailers_.get(); }
@@ -102,7 +102,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
   [[noreturn]] void fail_closed(const request_clock& clock, const char* phase) const;
 
   http2_client_connection& connection_;
-  std::shared_ptr<http2_client_connection> keeper_;  // keeps connection_ until release()
+  std::shared_ptr<http2_client_connection> keeper_;  // owns connection_ until release()
   std::int32_t id_ = 0;
   const bool is_reused_;
   bool is_closed_ = false;
@@ -121,7 +121,7 @@ class http2_client_stream final : public gyre::detail::slab_object,
 
   // The members from here to is_end_taken_ belong to the response.
   manual_reset_event receive_event_;
-  std::vector<std::uint16_t> interim_;  // statuses of interim responses that were not taken
+  std::vector<std::uint16_t> interim_;  // the statuses of interim responses that nobody has taken
   std::size_t interim_count_ = 0;
   header_block head_;
   io::buffer arrived_bytes_{{.prepend = 0}};  // bytes that the exchange has not taken

@@ -13,25 +13,25 @@
 namespace gyre::http::detail {
 namespace {
 
-// The work of a client's frames, in bytes of http2_session::take_work(), after which other
-// connections have their turn: first, for each response that was sent to its end, and at most. So a
-// new connection causes little in a turn, and one that is used gets its requests handled together.
+// The limits of a client's work in a row, in bytes of http2_session::take_work(): the first one,
+// the increase after each completed response, and the maximum. A new connection thus causes little
+// work in a turn, while a used one gets its requests handled together.
 constexpr std::size_t first_work_in_a_row = std::size_t{16} << 10;
 constexpr std::size_t work_per_response = std::size_t{8} << 10;
 constexpr std::size_t max_work_in_a_row = std::size_t{1} << 20;
-// A client is new until it may cause this much. All new ones of a loop share a limit.
+// A client is new until its limit exceeds this. All new clients of a loop share one limit.
 constexpr std::size_t work_of_known_client = std::size_t{64} << 10;
-// After this many sent bytes other connections have their turn.
+// After this many sent bytes, other connections have their turn.
 constexpr std::size_t max_sent_in_a_row = std::size_t{256} << 10;
-// While the connections of the server hold much, less of each connection's output is buffered.
+// The output of a connection that is buffered while the server is short of memory.
 constexpr std::size_t max_buffered_under_pressure = std::size_t{16} << 10;
-// While the connections of the server hold much, a connection has this part of its limits.
+// While the server is short of memory, a connection's limits are divided by this.
 constexpr std::size_t parts_under_pressure = 8;
-// The memory of a request besides its head and its bodies.
+// The memory of a request without its head and its bodies.
 constexpr std::size_t memory_of_request = sizeof(http2_stream) + exchange::object_size();
-// A connection that holds less needs no memory to be counted by its tcp_connection.
+// Below this size, the tcp_connection does not count the memory of the connection.
 constexpr std::size_t min_counted_memory = std::size_t{32} << 10;
-// The time after which a client may send more of a body, if the memory of the server allows it.
+// The time after which bodies that wait for the server's memory are looked at again.
 constexpr std::chrono::milliseconds pause_of_bodies{100};
 
 }  // namespace
@@ -48,7 +48,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
       tcp_(tcp),
       shard_(shard),
       core_(std::move(core)),
-      detached_(std::make_shared<detached_handlers>()),
+      detached_handlers_(std::make_shared<detached_handlers>()),
       life_(std::make_shared<const char>()),
       session_(core_->options.http2, core_->head_limits),
       max_work_(first_work_in_a_row),
@@ -62,7 +62,7 @@ http2_connection::http2_connection(net::tcp_connection& tcp, server_shard& shard
   if (limit.count() != 0) note_deadline(gyre::detail::later(idle_since_, limit));
   // The stop may have begun while this loop had no connection: see server_connection.
   if (core_->is_draining()) shard_.stopping.request_stop();
-  schedule_flush();  // the server's SETTINGS need not wait for the client
+  schedule_flush();  // the server's SETTINGS are sent at once: they need not wait for the client
 }
 
 http2_connection::~http2_connection() {
@@ -70,7 +70,7 @@ http2_connection::~http2_connection() {
   cancel(shard_.loop());
   if (next_turn_.linked()) shard_.loop().cancel_timer(next_turn_);
   detach_all();
-  while (!streams_.empty()) remove(streams_.front());
+  while (!streams_.empty()) remove_stream(streams_.front());
   // relaxed: the count guards no data.
   core_->http2_memory.fetch_sub(counted_memory_, std::memory_order_relaxed);
   core_->idle_http2_memory.fetch_sub(idle_memory_, std::memory_order_relaxed);
@@ -81,9 +81,9 @@ steady_time http2_connection::current_time() const noexcept {
 }
 
 std::shared_ptr<server_core> http2_connection::keep_slot(std::size_t bytes) const {
-  ++detached_->count;
-  detached_->bytes += bytes;
-  return {core_.get(), [core = core_, all = detached_, bytes](server_core*) {
+  ++detached_handlers_->count;
+  detached_handlers_->bytes += bytes;
+  return {core_.get(), [core = core_, all = detached_handlers_, bytes](server_core*) {
             --all->count;
             all->bytes -= bytes;
           }};
@@ -94,19 +94,19 @@ std::shared_ptr<server_core> http2_connection::keep_slot(std::size_t bytes) cons
 void http2_connection::on_message(io::input& input) {
   is_in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
-  const std::size_t before = shard_.counts.requests.get();
+  const std::size_t old_request_count = shard_.counts.requests.get();
   const bool was_new = is_new();
   const bool had_share = std::exchange(has_share_, false);
   const std::size_t max_work = allowed_work(had_share);
   std::size_t work = 0;
   while (!input.empty() && !is_closing_) {
-    // A client that does not take what it causes must wait, so that little of it is queued.
+    // A client that does not read the output it causes must wait, so that little is queued.
     if (tcp_.pending_output() >= max_pending()) {
       if (!std::exchange(has_paused_, true)) tcp_.pause_reading();
       break;
     }
     if (work >= max_work ||
-        shard_.counts.requests.get() - before >= core_->options.limits.pipelined) {
+        shard_.counts.requests.get() - old_request_count >= core_->options.limits.pipelined) {
       yield_turn();
       break;
     }
@@ -115,7 +115,7 @@ void http2_connection::on_message(io::input& input) {
     work += session_.take_work();
     if (!reads_on) break;
   }
-  // The share was spent when it began.
+  // The client's share was charged when it began, so only the excess is charged here.
   if (had_share) work -= std::min(work, turn_budget::share);
   if (was_new) shard_.budget->spend_work_of_new_clients(work);
   if (is_closing_) input.consume_all();
@@ -132,9 +132,9 @@ void http2_connection::on_message(io::input& input) {
 
 bool http2_connection::is_new() const noexcept { return max_work_ < work_of_known_client; }
 
-// Returns the work of frames after which others have their turn.
+// Returns the work after which other connections have their turn.
 std::size_t http2_connection::allowed_work(bool has_share) noexcept {
-  // The first bytes may be those that HTTP/1.1 has taken, which cannot wait.
+  // The first bytes may have been read by HTTP/1.1, so they cannot wait.
   if (!std::exchange(has_begun_, true) || !is_new()) return max_work_;
   return std::min(max_work_, has_share ? turn_budget::share : shard_.budget->work_of_new_clients());
 }
@@ -156,10 +156,10 @@ void http2_connection::begin_share() noexcept {
 }
 
 void http2_connection::handle_events() {
-  while (const auto event = session_.next_event()) handle(*event);
+  while (const auto event = session_.next_event()) handle_event(*event);
 }
 
-void http2_connection::handle(const http2_event& event) {
+void http2_connection::handle_event(const http2_event& event) {
   auto* const stream = static_cast<http2_stream*>(event.owner);
   switch (event.what) {
     case http2_event::kind::request:
@@ -181,9 +181,9 @@ void http2_connection::handle(const http2_event& event) {
                       ? std::min(max_work_ + work_per_response, max_work_in_a_row)
                       : std::max(max_work_ / 2, first_work_in_a_row);
       stream->close();
-      return remove(*stream);
+      return remove_stream(*stream);
     case http2_event::kind::response:
-    case http2_event::kind::interim: return;  // of a client
+    case http2_event::kind::interim: return;  // only a client gets interim responses
     case http2_event::kind::sent:
       if (stream != nullptr) stream->note_head_sent();
       return;
@@ -206,7 +206,7 @@ void http2_connection::begin_request(const http2_event& event) {
   stream.begin(session_.head(), event.is_end);
 }
 
-void http2_connection::remove(http2_stream& stream) noexcept {
+void http2_connection::remove_stream(http2_stream& stream) noexcept {
   stream.unlink();
   --stream_count_;
   delete &stream;
@@ -220,21 +220,21 @@ void http2_connection::remove(http2_stream& stream) noexcept {
 
 std::size_t http2_connection::memory() const noexcept {
   return session_.memory() + request_count() * memory_of_request + held_heads_ + held_bodies_ +
-         input_ + waiting_output_ + detached_->bytes;
+         input_ + waiting_output_ + detached_handlers_->bytes;
 }
 
-// Counts the memory of the connection for the server, which its tcp_connection does only in part.
-// Called when all was sent that can be, so that only what waits counts.
+// Counts the connection's memory for the server; the tcp_connection counts only a part of it.
+// Called after sending, so that only what has to wait is counted.
 void http2_connection::update_memory() {
   const std::size_t bytes = memory();
   const std::size_t pending = tcp_.pending_output();
-  const std::size_t counted = bytes + pending - std::min(bytes + pending, idle_memory_);
-  if (counted != counted_memory_) {
+  const std::size_t counted_bytes = bytes + pending - std::min(bytes + pending, idle_memory_);
+  if (counted_bytes != counted_memory_) {
     // relaxed: the count guards no data.
-    core_->http2_memory.fetch_add(counted - std::exchange(counted_memory_, counted),
+    core_->http2_memory.fetch_add(counted_bytes - std::exchange(counted_memory_, counted_bytes),
                                   std::memory_order_relaxed);
   }
-  if (pending != 0) tcp_.notify_at_low_water();  // which counts the memory again
+  if (pending != 0) tcp_.notify_at_low_water();  // the notification counts the memory again
   const bool is_much = bytes > min_counted_memory;
   if (!is_much && !is_counted_by_tcp_) return;
   is_counted_by_tcp_ = is_much;
@@ -245,8 +245,8 @@ std::size_t http2_connection::present_limit(std::size_t limit) const noexcept {
   return core_->is_short_of_http2_memory() ? limit / parts_under_pressure : limit;
 }
 
-// Returns the number of bytes in the connection's output above which no frames are made. It is
-// above `low_water`, at which the connection calls.
+// Returns how many bytes of output may wait before no more frames are made. The number is above
+// `low_water`, at which the connection calls.
 std::size_t http2_connection::max_pending() const noexcept {
   if (core_->is_short_of_http2_memory()) return max_buffered_under_pressure;
   const net::connection_options& options = core_->options.tcp.connections;
@@ -255,17 +255,17 @@ std::size_t http2_connection::max_pending() const noexcept {
 }
 
 bool http2_connection::has_room_for_head(std::size_t cost) const noexcept {
-  const std::size_t held = held_heads_ + detached_->bytes;
-  return held == 0 || held + cost <= present_limit(core_->options.http2.head_memory);
+  const std::size_t held_bytes = held_heads_ + detached_handlers_->bytes;
+  return held_bytes == 0 || held_bytes + cost <= present_limit(core_->options.http2.head_memory);
 }
 
-// Whether a request with a body may come. The client may send its beginning at once.
+// Whether a request with a body may come, whose beginning the client may send at once.
 bool http2_connection::has_room_for_body() const noexcept {
   const std::size_t max = core_->options.http2.body_memory / parts_under_pressure;
   return reserved_bodies_ <= max || !core_->is_short_of_http2_memory();
 }
 
-// Whether the memory of the server allows no more of bodies; then they are granted later.
+// Whether the server has no memory for more of the bodies. They are then granted later.
 bool http2_connection::holds_back_bodies() noexcept {
   if (!core_->has_no_http2_memory()) return false;
   grants_later_ = true;
@@ -274,26 +274,26 @@ bool http2_connection::holds_back_bodies() noexcept {
 }
 
 bool http2_connection::is_oldest_receiving(const http2_stream& stream) noexcept {
-  for (const http2_stream& each : streams_) {
-    if (each.current_state() == http2_stream::state::receiving) return &each == &stream;
+  for (const http2_stream& candidate : streams_) {
+    if (candidate.current_state() == http2_stream::state::receiving) return &candidate == &stream;
   }
   return false;
 }
 
 void http2_connection::hold_body(std::size_t count) {
   held_bodies_ += count;
-  // A client that has not acknowledged the server's SETTINGS, or never does, has larger windows
-  // than those that were reserved.
+  // The second condition covers a client that has not acknowledged the server's SETTINGS: its
+  // windows are larger than the reserved ones.
   if (held_bodies_ / 3 <= core_->options.http2.body_memory || held_bodies_ <= reserved_bodies_) {
     return;
   }
-  http2_stream* newest = nullptr;
-  for (http2_stream& each : streams_) {
-    if (each.current_state() == http2_stream::state::receiving) newest = &each;
+  http2_stream* newest_stream = nullptr;
+  for (http2_stream& stream : streams_) {
+    if (stream.current_state() == http2_stream::state::receiving) newest_stream = &stream;
   }
-  if (newest == nullptr || is_oldest_receiving(*newest)) return;
+  if (newest_stream == nullptr || is_oldest_receiving(*newest_stream)) return;
   shard_.counts.refused_streams.add(1);
-  newest->reset(http2_error::refused_stream);
+  newest_stream->reset(http2_error::refused_stream);
 }
 
 bool http2_connection::try_reserve_body(const http2_stream& stream, std::size_t count) noexcept {
@@ -314,11 +314,11 @@ void http2_connection::unreserve_body(std::size_t count) noexcept {
 void http2_connection::grant_bodies() {
   const bool has_acknowledged = session_.take_acknowledgement();
   if (!std::exchange(must_grant_, false) && !has_acknowledged) return;
-  for (http2_stream& each : streams_) each.enlarge_window();
+  for (http2_stream& stream : streams_) stream.enlarge_window();
 }
 
 void http2_connection::update_body_clocks() noexcept {
-  for (http2_stream& each : streams_) each.update_body_clock();
+  for (http2_stream& stream : streams_) stream.update_body_clock();
 }
 
 // --- Output ---
@@ -336,13 +336,13 @@ void http2_connection::schedule_flush() noexcept {
 void http2_connection::run_waiting() {
   if (!has_waiting_ || !may_run()) return;
   has_waiting_ = false;
-  for (http2_stream& each : streams_) {
-    if (each.current_state() != http2_stream::state::waiting) continue;
+  for (http2_stream& stream : streams_) {
+    if (stream.current_state() != http2_stream::state::waiting) continue;
     if (!may_run()) {
       has_waiting_ = true;
       return;
     }
-    each.run();
+    stream.run();
   }
 }
 
@@ -363,17 +363,17 @@ void http2_connection::flush() noexcept {
 
 void http2_connection::wake_writers() {
   if (!std::exchange(has_waiting_writer_, false)) return;
-  for (http2_stream& each : streams_) {
-    if (!each.wake_writer()) has_waiting_writer_ = true;
+  for (http2_stream& stream : streams_) {
+    if (!stream.wake_writer()) has_waiting_writer_ = true;
   }
 }
 
-// Sends frames until there are none, until the connection has enough, or until other connections
-// must have their turn.
+// Sends frames until none is left, the connection has no room, or other connections must have their
+// turn.
 void http2_connection::send_frames() {
   const std::size_t most_pending = max_pending();
   const std::size_t most_buffered = std::min(most_pending, server_shard::max_output);
-  std::size_t sent = 0;
+  std::size_t sent_bytes = 0;
   for (;;) {
     must_flush_again_ = false;
     grant_bodies();
@@ -384,17 +384,17 @@ void http2_connection::send_frames() {
     run_waiting();
     if (!tcp_.can_send()) return;
     if (tcp_.pending_output() >= most_pending) {
-      return note_unblocked_streams();  // update_memory() asks for a call
+      return note_unblocked_streams();  // update_memory() has asked for a call at low water
     }
     if (std::exchange(has_paused_, false) && !waits_for_turn()) tcp_.resume_reading();
-    if (sent >= max_sent_in_a_row) break;
+    if (sent_bytes >= max_sent_in_a_row) break;
     if (shard_.output_owner != nullptr) shard_.output_owner->flush_output();
     io::buffer& output = shard_.output;
     const steady_time time = current_time();
     while (output.size() < most_buffered && session_.append_output(output, time)) {
     }
     const bool has_frames = !output.empty();
-    sent += output.size();
+    sent_bytes += output.size();
     if (has_frames) tcp_.send(output.bytes());
     shard_.drop_output();
     handle_events();
@@ -405,23 +405,24 @@ void http2_connection::send_frames() {
   schedule_flush();
 }
 
-// Called when no more frames can be sent although the connection has room: streams that have
-// output then wait for the client's windows.
+// Called when no frame can be sent although the connection has room: the streams with output then
+// wait for the client's windows.
 void http2_connection::note_blocked_streams() noexcept {
-  for (http2_stream& each : streams_) {
-    if (each.has_output()) {
-      note_deadline(each.note_blocked(current_time()));
+  for (http2_stream& stream : streams_) {
+    if (stream.has_output()) {
+      note_deadline(stream.note_blocked(current_time()));
     } else {
-      each.note_unblocked();
+      stream.note_unblocked();
     }
   }
 }
 
-// Called when the connection has no room: streams whose windows are open wait for it instead, which
-// has a time limit of its own.
+// Called when the connection has no room: streams with open windows wait for the room, which has a
+// time limit of its own.
 void http2_connection::note_unblocked_streams() noexcept {
-  for (http2_stream& each : streams_) {
-    if (each.stall_deadline() != steady_time::max() && !each.is_blocked()) each.note_unblocked();
+  for (http2_stream& stream : streams_) {
+    if (stream.stall_deadline() != steady_time::max() && !stream.is_blocked())
+      stream.note_unblocked();
   }
 }
 
@@ -429,7 +430,7 @@ void http2_connection::note_unblocked_streams() noexcept {
 
 void http2_connection::on_peer_ended() {
   has_peer_ended_ = true;
-  for (http2_stream& each : streams_) each.on_peer_ended();
+  for (http2_stream& stream : streams_) stream.on_peer_ended();
   flush();
 }
 
@@ -453,10 +454,12 @@ void http2_connection::end_if_over() noexcept {
   if (is_closing_) return;
   if (session_.abuse() != http2_abuse::none && session_.is_over()) shard_.counts.floods.add(1);
   const bool is_done = (is_draining_ || has_peer_ended_) && streams_.empty();
-  // Responses that wait for the client's windows will never be sent.
-  const bool is_stuck =
-      has_peer_ended_ && tcp_.pending_output() == 0 &&
-      std::ranges::none_of(streams_, [](const http2_stream& each) { return each.has_exchange(); });
+  // A client that has ended its side opens no window, so responses that wait for one cannot be
+  // sent.
+  const bool is_stuck = has_peer_ended_ && tcp_.pending_output() == 0 &&
+                        std::ranges::none_of(streams_, [](const http2_stream& stream) {
+                          return stream.has_exchange();
+                        });
   if (is_done || is_stuck || session_.is_over()) close_tcp();
 }
 
@@ -474,9 +477,9 @@ void http2_connection::close_tcp() noexcept {
   }
 }
 
-// Detaches the exchanges, whose handlers are requested to stop.
+// Detaches the exchanges, and requests their handlers to stop.
 void http2_connection::detach_all() noexcept {
-  for (http2_stream& each : streams_) each.close();
+  for (http2_stream& stream : streams_) stream.close();
 }
 
 // --- Time limits ---
@@ -488,11 +491,11 @@ void http2_connection::note_deadline(steady_time deadline) noexcept {
 void http2_connection::on_deadline() {
   if (is_closing_ || !tcp_.is_open() || !has_expired(shard_.loop())) return;
   clear_deadline();
-  expire(shard_.loop().now());
+  apply_time_limits(shard_.loop().now());
   flush();
 }
 
-void http2_connection::expire(steady_time time) {
+void http2_connection::apply_time_limits(steady_time time) {
   const server_timeouts& limits = core_->options.timeouts;
   if (limits.head.count() != 0 && head_begun_ != steady_time::max()) {
     const steady_time head_deadline = gyre::detail::later(head_begun_, limits.head);
@@ -508,15 +511,15 @@ void http2_connection::expire(steady_time time) {
     note_deadline(idle_deadline);
   }
   if (std::exchange(grants_later_, false)) must_grant_ = true;
-  for (http2_stream& each : streams_) {
-    if (time >= each.body_deadline()) {
-      each.refuse(errc::timed_out);
-    } else if (each.has_stalled(time)) {
+  for (http2_stream& stream : streams_) {
+    if (time >= stream.body_deadline()) {
+      stream.refuse(errc::timed_out);
+    } else if (stream.has_stalled(time)) {
       shard_.counts.stalled_streams.add(1);
-      each.reset(http2_error::cancel);
+      stream.reset(http2_error::cancel);
       continue;
     }
-    note_deadline(std::min(each.body_deadline(), each.stall_deadline()));
+    note_deadline(std::min(stream.body_deadline(), stream.stall_deadline()));
   }
 }
 

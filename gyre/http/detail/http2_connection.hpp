@@ -49,7 +49,7 @@ class http2_connection final : public gyre::detail::slab_object,
   void begin_stop() noexcept override;
   void drain() override;
 
-  // The streams call the members from here to note_deadline().
+  // The streams call the functions from here to note_deadline().
   net::tcp_connection& tcp() const noexcept { return tcp_; }
   server_shard& shard() const noexcept { return shard_; }
   server_core& core() const noexcept { return *core_; }
@@ -115,7 +115,7 @@ class http2_connection final : public gyre::detail::slab_object,
   }
   void yield_turn();
   void handle_events();
-  void handle(const http2_event& event);
+  void handle_event(const http2_event& event);
   void begin_request(const http2_event& event);
   void flush() noexcept;
   void send_frames();
@@ -125,16 +125,16 @@ class http2_connection final : public gyre::detail::slab_object,
   void note_blocked_streams() noexcept;
   void note_unblocked_streams() noexcept;
   void end_if_over() noexcept;
-  void remove(http2_stream& stream) noexcept;
+  void remove_stream(http2_stream& stream) noexcept;
   void detach_all() noexcept;
   void close_tcp() noexcept;
   void on_deadline();
-  void expire(steady_time time);
+  void apply_time_limits(steady_time time);
   bool is_oldest_receiving(const http2_stream& stream) noexcept;
   bool has_room_for_head(std::size_t cost) const noexcept;
   bool has_room_for_body() const noexcept;
   void wake_writers();
-  std::size_t request_count() const noexcept { return stream_count_ + detached_->count; }
+  std::size_t request_count() const noexcept { return stream_count_ + detached_handlers_->count; }
   std::size_t max_requests() const noexcept {
     return std::max<std::size_t>(present_limit(core_->options.http2.max_streams), 1);
   }
@@ -151,28 +151,28 @@ class http2_connection final : public gyre::detail::slab_object,
   net::tcp_connection& tcp_;
   server_shard& shard_;
   const std::shared_ptr<server_core> core_;
-  // The handlers that run although their streams are closed, and what they hold.
+  // Counts the handlers that run although their streams are closed, and their memory.
   struct detached_handlers {
     std::size_t count = 0;
     std::size_t bytes = 0;
   };
-  const std::shared_ptr<detached_handlers> detached_;
-  const std::shared_ptr<const char> life_;  // owned by the connection alone
+  const std::shared_ptr<detached_handlers> detached_handlers_;
+  const std::shared_ptr<const char> life_;  // only the connection owns it
   gyre::detail::posted_flush posted_flush_;
   http2_session session_;
-  std::size_t max_work_;    // in a turn
+  std::size_t max_work_;    // the work that the client may cause in a turn
   bool has_begun_ = false;  // whether bytes have come
   bool has_share_ = false;  // whether the client may cause work of turn_budget::share
   turn_timer next_turn_;
-  intrusive_list<http2_stream> streams_;  // the oldest first
+  intrusive_list<http2_stream> streams_;  // the streams, the oldest first
   std::size_t stream_count_ = 0;
-  std::size_t waiting_output_ = 0;   // bytes of responses that wait
-  std::size_t held_bodies_ = 0;      // bytes of bodies that are read as a whole
+  std::size_t waiting_output_ = 0;   // the bytes of responses that wait
+  std::size_t held_bodies_ = 0;      // the bytes of bodies that are read as a whole
   std::size_t reserved_bodies_ = 0;  // held_bodies_, and the bytes that the client may send
   std::size_t held_heads_ = 0;
-  std::size_t input_ = 0;           // bytes of streamed bodies that wait
-  std::size_t counted_memory_ = 0;  // the part of server_core::http2_memory
-  const std::size_t idle_memory_;   // the part of server_core::idle_http2_memory
+  std::size_t input_ = 0;           // the bytes of streamed bodies that wait
+  std::size_t counted_memory_ = 0;  // this connection's part of server_core::http2_memory
+  const std::size_t idle_memory_;   // this connection's part of server_core::idle_http2_memory
   bool is_counted_by_tcp_ = false;
   steady_time idle_since_;
   steady_time head_begun_ = steady_time::max();

@@ -73,7 +73,7 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
       authority = field.value;
       result.fields.push_back({.name = "host", .value = field.value});
     } else if (field.name == "host") {
-      // A second host must be the same, so that all readers see one (RFC 9113, 8.3.1).
+      // All hosts must be equal, so that all readers see the same one (RFC 9113, 8.3.1).
       if (!result.host.empty()) return errc::bad_host;
       result.host = field.value;
       if (authority.data() == nullptr) result.fields.push_back(field);
@@ -116,7 +116,7 @@ errc read_http2_request(const header_block& block, bool is_end, const head_limit
   if (is_end || result.framing.upgrade) {
     result.framing.body = body_kind::none;
   } else if (result.framing.body == body_kind::none) {
-    result.framing.body = body_kind::chunked;  // a body of unknown length
+    result.framing.body = body_kind::chunked;  // the length is unknown, as with chunks
   }
   return no_error;
 }

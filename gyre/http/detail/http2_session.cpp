@@ -19,16 +19,18 @@ constexpr std::size_t preface_size = 24;
 constexpr std::size_t header_size = 9;
 // Most clients send no CONTINUATION frame at all, because a frame holds 16 KiB.
 constexpr std::uint32_t min_continuations = 8;
-// Frames of a head may be only half full.
+// The assumed size of a head's frames, which may be only half full.
 constexpr std::size_t half_frame = std::size_t{8} << 10;
-// Pseudo-header fields of a request, which do not count against head_limits::field_count.
+// The pseudo-header fields of a request do not count against head_limits::field_count.
 constexpr std::size_t pseudo_fields = 4;
-// A head this many times as long as the limit ends the connection instead of its stream.
+// A head that is this many times as long as its limit ends the connection, not only its stream.
 constexpr std::size_t max_excess = 4;
-// Frames without content that a client may send for each request, and for each DATA frame.
+// The number of frames without content that a client may send for each request, and for each DATA
+// frame.
 constexpr std::uint32_t frames_per_request = 8;
 constexpr std::uint32_t frames_per_data = 3;
-// The work of a frame, in bytes of fields: of HEADERS and RST_STREAM, of DATA, and of others.
+// The work of one frame, in bytes of fields: first of HEADERS and RST_STREAM, then of DATA, then of
+// others.
 constexpr std::size_t work_of_stream = 4096;
 constexpr std::size_t work_of_data = 128;
 constexpr std::size_t work_of_frame = 256;
@@ -38,14 +40,14 @@ constexpr std::size_t data_per_work = 64;
 constexpr std::size_t work_of_field = 128;
 // The work of a byte of a head whose fields nghttp2 decodes for its tables alone.
 constexpr std::size_t work_of_ignored_byte = 16;
-// At most this many bytes of a head are decoded before their work is known.
+// The part of a head that is decoded at once: its work is known only afterwards.
 constexpr std::size_t max_part_of_head = 1024;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(bytes), size};
 }
 
-// nghttp2 does not change the texts, although its type is not const.
+// nghttp2 does not change these texts, although its type is not const.
 std::uint8_t* bytes_of(std::string_view text) noexcept {
   return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
 }
@@ -63,7 +65,8 @@ constexpr std::uint32_t continuations_of(const head_limits& limits) noexcept {
       std::clamp<std::size_t>(frames, min_continuations, std::numeric_limits<std::int32_t>::max()));
 }
 
-// nghttp2 has the function since 1.61, and Debian's 1.52, too; others have no limit of their own.
+// Only some versions of nghttp2 have the function: 1.61 and later, and Debian's 1.52. The others
+// lack the limit.
 template <class Option>
 void set_max_continuations(Option* settings, std::uint32_t count) {
   if constexpr (requires { nghttp2_option_set_max_continuations(settings, count); }) {
@@ -71,7 +74,7 @@ void set_max_continuations(Option* settings, std::uint32_t count) {
   }
 }
 
-// Whether a reset of a stream by the server was caused by the client.
+// Whether the client has caused the server to reset a stream.
 constexpr bool is_provoked(std::uint32_t error) noexcept {
   switch (static_cast<http2_error>(error)) {
     case http2_error::none:
@@ -118,12 +121,12 @@ std::string name_of(http2_error error) {
   return nghttp2_http2_strerror(code);
 }
 
-// The functions that nghttp2 calls. They call no function that changes the session, because nghttp2
-// does not expect that: they note what has happened, for later.
+// The functions that nghttp2 calls. Since nghttp2 expects no change of the session meanwhile, they
+// only note the events for later.
 struct http2_session::callbacks {
   static http2_session& self(void* user) noexcept { return *static_cast<http2_session*>(user); }
 
-  // Runs a function of C++ below nghttp2, which is C.
+  // Runs a function that may throw: an exception must not pass through nghttp2, which is C.
   template <class Function>
   static int guard(Function function) noexcept {
     try {
@@ -267,7 +270,7 @@ struct http2_session::callbacks {
       if (!is_end || (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)) {
         return 0;
       }
-      // Trailers that are too large are dropped, as any recipient may drop trailers.
+      // Trailers that are too large are dropped, as every recipient may drop trailers.
       if (frame->hd.type == NGHTTP2_DATA || session.head_is_refused_) session.head_.clear();
       session.events_.push_back(
           {.what = http2_event::kind::end,
@@ -312,7 +315,7 @@ struct http2_session::callbacks {
     return guard([&] {
       if (frame->hd.type == NGHTTP2_RST_STREAM) {
         session.reset_stream_ = frame->hd.stream_id;
-        // Resets by a client are as rare as its requests.
+        // A client's own resets need no limit, as it sends few requests.
         const bool counts = !session.is_client() && is_provoked(frame->rst_stream.error_code);
         if (counts) ++session.provoked_count_;
         return 0;
@@ -338,7 +341,7 @@ struct http2_session::callbacks {
     if (frame->hd.type != NGHTTP2_HEADERS) return 0;
     http2_session& session = self(user);
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-      session.unsent_stream_ = frame->hd.stream_id;  // nghttp2 closes the stream
+      session.unsent_stream_ = frame->hd.stream_id;  // nghttp2 then closes the stream
       return 0;
     }
     if (error != NGHTTP2_ERR_FRAME_SIZE_ERROR) return 0;
@@ -382,7 +385,7 @@ struct http2_session::callbacks {
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
       }
       session.frames_.give(frames_per_data);
-      return NGHTTP2_ERR_PAUSE;  // one frame for each call of append_output()
+      return NGHTTP2_ERR_PAUSE;  // each call of append_output() sends one frame
     });
   }
 
@@ -401,13 +404,13 @@ struct http2_session::callbacks {
     nghttp2_session_callbacks_set_send_data_callback(table, send_data);
     return table;
   }
-  // All sessions share one table, which lives as long as the program.
+  // Returns the table of functions, which all sessions share until the program ends.
   static const nghttp2_session_callbacks* shared() {
     static const nghttp2_session_callbacks* const table = make();
     return table;
   }
 
-  // Makes the session of nghttp2, which begins with SETTINGS.
+  // Makes nghttp2's session, whose first frame is SETTINGS.
   static void open(http2_session& session, std::span<const nghttp2_settings_entry> entries,
                    std::uint32_t window) {
     nghttp2_mem memory{.mem_user_data = &session,
@@ -453,7 +456,7 @@ http2_session::http2_session(const http2_options& options, const head_limits& fi
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, std::min(options.stream_window, max_initial_window)},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, size_setting(limits_.fields + limits_.start_line)},
       {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
-      // Streams of the same urgency take turns, whatever the client wishes: see respond().
+      // The client's priorities are ignored: streams of the same urgency take turns, see respond().
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
   }};
   callbacks::open(*this, entries, options.connection_window);
@@ -489,8 +492,8 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     input.consume_all();
     return false;
   }
-  // Pass on the bytes up to the end of the current frame, so that a flood of frames is noticed
-  // before the library has read it, and one call has the events of one frame.
+  // Each call passes on the bytes of one frame, so that a flood of frames is noticed before nghttp2
+  // has read it.
   std::size_t size = 0;
   if (rest_of_frame_ == 0) {
     const std::size_t missing_bytes = header_size - frame_header_size_;
@@ -504,7 +507,8 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
     frame_header_size_ = 0;
     begin_frame(frame_header_, time);
     if (size != header_size && abuse_ == http2_abuse::none) {
-      // nghttp2 counts each part of a header as a CONTINUATION frame.
+      // nghttp2 counts each part of a header as a CONTINUATION frame, so it gets only whole
+      // headers.
       input.consume(std::exchange(size, 0));
       static_cast<void>(pass_on(frame_header_, max_work));
     }
@@ -531,18 +535,18 @@ bool http2_session::receive(io::input& input, steady_time time, std::size_t max_
   return true;
 }
 
-// Passes bytes to nghttp2, up to the field whose work is the last that `max_work` allows. Returns
-// how many it has read.
+// Passes bytes to nghttp2, up to the field at which `max_work` is reached. Returns the number of
+// bytes that nghttp2 has read.
 std::size_t http2_session::pass_on(std::span<const std::byte> bytes, std::size_t max_work) {
   is_paused_ = false;
   work_of_pause_ = work_ + std::min(max_work, unlimited_work - work_);
   const ssize_t result = nghttp2_session_mem_recv(
       session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  check(static_cast<int>(std::min<ssize_t>(0, result)));
+  check_result(static_cast<int>(std::min<ssize_t>(0, result)));
   return is_paused_ && result >= 0 ? static_cast<std::size_t>(result) : bytes.size();
 }
 
-// Returns the error of a frame on a stream of which nghttp2 knows no more, if it is one.
+// Returns the error of a frame on a stream that nghttp2 has forgotten; none for other frames.
 http2_error http2_session::judge_stream(std::uint32_t type, std::uint32_t stream) const noexcept {
   switch (type) {
     case NGHTTP2_PRIORITY: return stream == 0 ? http2_error::protocol_error : http2_error::none;
@@ -581,7 +585,7 @@ void http2_session::begin_frame(std::span<const std::byte> header, steady_time t
   if (type == NGHTTP2_HEADERS && frame_stream_ % 2 == 1) history_.begin(frame_stream_);
   dependency_bytes_ = type == NGHTTP2_PRIORITY && rest_of_frame_ == 5 ? 4 : 0;
   frame_is_head_ = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
-  // Until nghttp2 begins the head of the stream.
+  // The head is ignored unless nghttp2 begins it.
   if (type == NGHTTP2_HEADERS) head_is_ignored_ = true;
   if (frame_is_head_) block_is_open_ = (flags & NGHTTP2_FLAG_END_HEADERS) == 0;
   const bool concerns_stream = type == NGHTTP2_HEADERS || type == NGHTTP2_RST_STREAM;
@@ -615,7 +619,7 @@ bool http2_session::owes_response(std::uint32_t stream) const noexcept {
   return nghttp2_session_get_stream_local_close(session_, static_cast<std::int32_t>(stream)) == 0;
 }
 
-// Whether the head that has come is a response; otherwise it is trailers, which have no ":status".
+// Whether the received head is a response. Trailers have no ":status".
 bool http2_session::is_response(bool is_first) const noexcept {
   return is_first || (!head_.empty() && head_[0].name == ":status");
 }
@@ -643,15 +647,15 @@ void http2_session::note_abuse(http2_abuse kind) noexcept {
 
 void http2_session::end_abuse() { fail(http2_error::enhance_your_calm); }
 
-// Handles the result of a function of nghttp2. Errors that are not fatal concern streams that are
-// gone, whose frames nobody needs.
-void http2_session::check(int result) {
+// Handles the result of a function of nghttp2. An error that is not fatal is ignored, because it
+// concerns a stream that has ended.
+void http2_session::check_result(int result) {
   switch (result) {
     case NGHTTP2_ERR_NOMEM:
     case NGHTTP2_ERR_CALLBACK_FAILURE: has_failed_ = true; return;
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(http2_error::protocol_error); return;
     default:
-      // The others that are fatal are limits of nghttp2.
+      // The other fatal errors are limits of nghttp2.
       if (result < NGHTTP2_ERR_FATAL) note_abuse(http2_abuse::frames);
       return;
   }
@@ -679,11 +683,11 @@ void http2_session::respond(std::int32_t stream, const header_block& head,
   const own_message scope(*this);
   const name_values fields(head);
   nghttp2_data_provider provider{.source = {.ptr = body}, .read_callback = callbacks::offer_data};
-  check(nghttp2_submit_response(session_, stream, fields.data(), fields.size(),
-                                body == nullptr ? nullptr : &provider));
-  // Incremental responses take turns, one frame each; others would be sent one after the other.
+  check_result(nghttp2_submit_response(session_, stream, fields.data(), fields.size(),
+                                       body == nullptr ? nullptr : &provider));
+  // Incremental responses take turns, one frame each; otherwise one would be sent after the other.
   const nghttp2_extpri in_turn{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
-  check(nghttp2_session_change_extpri_stream_priority(session_, stream, &in_turn, 1));
+  check_result(nghttp2_session_change_extpri_stream_priority(session_, stream, &in_turn, 1));
 }
 
 std::int32_t http2_session::request(const header_block& head, http2_body_source* body,
@@ -696,7 +700,7 @@ std::int32_t http2_session::request(const header_block& head, http2_body_source*
       nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
                              body == nullptr ? nullptr : &provider, owner);
   frames_.give(frames_per_request);
-  check(std::min(stream, 0));
+  check_result(std::min(stream, 0));
   return std::max(stream, 0);
 }
 
@@ -714,32 +718,32 @@ bool http2_session::allows_websockets() const noexcept {
 }
 
 void http2_session::ping() {
-  if (!has_failed_) check(nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr));
+  if (!has_failed_) check_result(nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr));
 }
 
 void http2_session::send_interim(std::int32_t stream, const header_block& head) {
   if (has_failed_) return;
   const own_message scope(*this);
   const name_values fields(head);
-  check(nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(),
-                               fields.size(), nullptr));
+  check_result(nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(),
+                                      fields.size(), nullptr));
 }
 
 void http2_session::resume(std::int32_t stream) noexcept {
-  if (!has_failed_) check(nghttp2_session_resume_data(session_, stream));
+  if (!has_failed_) check_result(nghttp2_session_resume_data(session_, stream));
 }
 
 void http2_session::reset(std::int32_t stream, http2_error error) {
   if (has_failed_) return;
-  check(nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream,
-                                  static_cast<std::uint32_t>(error)));
+  check_result(nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream,
+                                         static_cast<std::uint32_t>(error)));
 }
 
 void http2_session::set_window(std::int32_t stream, std::size_t size) noexcept {
   constexpr std::size_t max = std::numeric_limits<std::int32_t>::max();
   if (has_failed_) return;
-  check(nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, stream,
-                                              static_cast<std::int32_t>(std::min(size, max))));
+  check_result(nghttp2_session_set_local_window_size(
+      session_, NGHTTP2_FLAG_NONE, stream, static_cast<std::int32_t>(std::min(size, max))));
 }
 
 std::size_t http2_session::window(std::int32_t stream) const noexcept {
@@ -758,29 +762,29 @@ std::size_t http2_session::send_window(std::int32_t stream) const noexcept {
 }
 
 void http2_session::credit_stream(std::int32_t stream, std::size_t count) noexcept {
-  if (!has_failed_) check(nghttp2_session_consume_stream(session_, stream, count));
+  if (!has_failed_) check_result(nghttp2_session_consume_stream(session_, stream, count));
 }
 
 void http2_session::credit_connection(std::size_t count) noexcept {
-  if (!has_failed_) check(nghttp2_session_consume_connection(session_, count));
+  if (!has_failed_) check_result(nghttp2_session_consume_connection(session_, count));
 }
 
 // --- The end ---
 
 void http2_session::announce_end() {
-  if (!has_failed_) check(nghttp2_submit_shutdown_notice(session_));
+  if (!has_failed_) check_result(nghttp2_submit_shutdown_notice(session_));
 }
 
 void http2_session::end() {
   if (has_failed_) return;
-  check(nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                              nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
-                              nullptr, 0));
+  check_result(nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                                     nghttp2_session_get_last_proc_stream_id(session_),
+                                     NGHTTP2_NO_ERROR, nullptr, 0));
 }
 
 void http2_session::fail(http2_error error) {
   if (has_failed_) return;
-  check(nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(error)));
+  check_result(nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(error)));
 }
 
 bool http2_session::is_over() const noexcept {
@@ -801,9 +805,8 @@ bool http2_session::append_output(io::buffer& output, steady_time time) {
   }();
   output_ = nullptr;
   if (size > 0) output.append(std::as_bytes(std::span(frame, static_cast<std::size_t>(size))));
-  check(static_cast<int>(std::min<ssize_t>(0, size)));
-  // If a body ends without further bytes, only its trailers make a frame, in the next call. So does
-  // the reset of a stream whose head could not be sent.
+  check_result(static_cast<int>(std::min<ssize_t>(0, size)));
+  // Trailers and resets without further bytes make their frames in the next call.
   const bool has_more = !awaiting_trailers_.empty() || !unsendable_streams_.empty();
   submit_trailers();
   reset_ended_streams();
@@ -819,7 +822,7 @@ void http2_session::submit_trailers() {
   const own_message scope(*this);
   for (const auto& [stream, trailers] : awaiting_trailers_) {
     const name_values fields(*trailers);
-    check(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
+    check_result(nghttp2_submit_trailer(session_, stream, fields.data(), fields.size()));
   }
   awaiting_trailers_.clear();
 }

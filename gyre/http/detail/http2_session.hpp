@@ -240,7 +240,7 @@ class http2_session {
   struct callbacks;
   friend callbacks;
 
-  // While it lives, nghttp2 allocates for messages of this side.
+  // While an own_message exists, nghttp2's allocations count as caused by this side.
   class own_message {
    public:
     explicit own_message(http2_session& session) noexcept : session_(session) {
@@ -265,7 +265,7 @@ class http2_session {
   bool charge_provoked_resets(steady_time time);
   void note_abuse(http2_abuse kind) noexcept;
   void end_abuse();
-  void check(int result);
+  void check_result(int result);
   void submit_trailers();
   void reset_ended_streams();
   void reset_unsendable_streams();
@@ -281,42 +281,44 @@ class http2_session {
   header_block head_;
   std::size_t head_cost_ = 0;
   std::size_t work_ = 0;
-  std::size_t work_of_pause_ = unlimited_work;  // above which no more fields are decoded
+  std::size_t work_of_pause_ = unlimited_work;  // no more fields are decoded above this work
   std::vector<http2_event> events_;
   std::size_t next_event_ = 0;
-  std::vector<std::int32_t> ended_early_;         // responded to before the request's end
-  std::vector<std::int32_t> unsendable_streams_;  // whose head or trailers nghttp2 has refused
+  std::vector<std::int32_t> ended_early_;  // streams whose response has ended before the request
+  // Streams whose head or trailers nghttp2 has refused.
+  std::vector<std::int32_t> unsendable_streams_;
   struct pending_trailers {
     std::int32_t stream;
     const header_block* fields;
   };
   std::vector<pending_trailers> awaiting_trailers_;
-  io::buffer* output_ = nullptr;  // the argument of the present append_output()
-  std::size_t rest_of_frame_;     // bytes of the current frame, or of the preface, to come
+  io::buffer* output_ = nullptr;  // the buffer of the running append_output()
+  // How many bytes of the current frame, or of the preface, have yet to come.
+  std::size_t rest_of_frame_;
   std::array<std::byte, 9> frame_header_{};
   std::size_t frame_header_size_ = 0;
   gyre::detail::token_bucket frames_;
   gyre::detail::token_bucket resets_;
   gyre::detail::token_bucket provoked_resets_;
-  std::uint32_t provoked_count_ = 0;  // resets that the server has sent, not yet charged
+  std::uint32_t provoked_count_ = 0;  // the server's resets that were not yet charged
   stream_history history_;
   std::uint32_t frame_stream_ = 0;   // the stream of the current frame
   std::uint32_t dependency_ = 0;     // the stream that the current PRIORITY frame names
-  unsigned dependency_bytes_ = 0;    // bytes of dependency_ that are still to come
-  std::uint32_t continuations_ = 0;  // CONTINUATION frames of the current head
+  unsigned dependency_bytes_ = 0;    // how many bytes of dependency_ have yet to come
+  std::uint32_t continuations_ = 0;  // the number of CONTINUATION frames of the current head
   std::int32_t last_stream_ = 0;
   std::int32_t unsent_stream_ = 0;  // the latest stream whose request was not sent
   std::int32_t reset_stream_ = 0;   // the latest stream that this side has reset
   http2_abuse abuse_ = http2_abuse::none;
-  bool block_is_open_ = false;  // a CONTINUATION frame must follow
+  bool block_is_open_ = false;  // whether a CONTINUATION frame must follow
   bool frame_is_head_ = false;  // whether the current frame is HEADERS or CONTINUATION
   bool head_is_refused_ = false;
   bool head_is_ignored_ = false;  // whether nghttp2 decodes the head and passes on no fields
   bool is_paused_ = false;        // whether a field has exceeded work_of_pause_
-  bool is_of_peer_ = true;        // whether memory that is allocated now is of the peer
+  bool is_of_peer_ = true;        // whether the peer causes the present allocations
   bool has_acknowledged_ = false;
   bool has_settings_ = false;
-  bool has_failed_ = false;             // nghttp2 cannot continue, because memory is missing
+  bool has_failed_ = false;  // whether nghttp2 cannot continue, because memory was missing
   bool has_sent_final_goaway_ = false;  // whether GOAWAY was sent after has_failed_
 };
 

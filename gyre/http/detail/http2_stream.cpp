@@ -23,18 +23,18 @@
 namespace gyre::http::detail {
 namespace {
 
-// A writer waits from this many unsent bytes of its body on, until a quarter of them is left.
+// A writer waits when this many bytes of its body are unsent, until a quarter of them is left.
 constexpr std::size_t max_pending = std::size_t{64} << 10;
-// A writer waits from this many unsent bytes on while the connection's responses hold much.
+// The lower limit of unsent bytes, which holds while the connection's responses use much memory.
 constexpr std::size_t min_pending = std::size_t{8} << 10;
-// A window of which less than this is left is enlarged.
+// A window is enlarged when less than this is left of it.
 constexpr std::size_t min_window = std::size_t{32} << 10;
 
-// The fields that belong to a connection of HTTP/1.1 (RFC 9113, 8.2.2).
+// Whether the field belongs to a connection of HTTP/1.1, and so is not allowed (RFC 9113, 8.2.2).
 constexpr bool is_of_http1(std::string_view name) noexcept {
-  for (const std::string_view each :
+  for (const std::string_view field_name :
        {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}) {
-    if (equals_ignoring_case(name, each)) return true;
+    if (equals_ignoring_case(name, field_name)) return true;
   }
   return false;
 }
@@ -51,7 +51,7 @@ std::string_view text_of(std::array<char, 20>& digits, std::uint64_t number) noe
   return {digits.data(), static_cast<std::size_t>(end - digits.data())};
 }
 
-// Returns the value of the line "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".
+// Returns the value in the line "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".
 std::string_view date_of(std::string_view line) noexcept { return line.substr(6, line.size() - 8); }
 
 }  // namespace
@@ -67,7 +67,7 @@ void http2_stream::begin(const header_block& head, bool is_end) {
   is_head_request_ = is_head(head);
   exchange_ = &shard_.acquire();
   connection_.core().begin_work();
-  if (const errc error = exchange_->begin(*this, head, is_end); error != no_error) {
+  if (const errc error = exchange_->begin_request(*this, head, is_end); error != no_error) {
     return refuse(error);
   }
   head_cost_ = head.cost();
@@ -94,7 +94,8 @@ void http2_stream::begin(const header_block& head, bool is_end) {
 void http2_stream::become_ready() {
   body_deadline_ = exchange_->body().expects_more() ? body_deadline_ : steady_time::max();
   state_ = state::waiting;
-  // Free what will not come. Another request may be the oldest that is incomplete.
+  // The rest of the body will not come, so its reservation ends: other requests may need the
+  // memory.
   connection_.unreserve_body(reserved_ - std::min(reserved_, held_));
   reserved_ = std::min(reserved_, held_);
   if (connection_.may_run()) return run();
@@ -103,7 +104,7 @@ void http2_stream::become_ready() {
 
 void http2_stream::run() {
   state_ = state::running;
-  exchange_->run();
+  exchange_->run_handler();
 }
 
 void http2_stream::receive(std::span<const std::byte> bytes) {
@@ -137,9 +138,9 @@ void http2_stream::receive(std::span<const std::byte> bytes) {
   connection_.hold_body(bytes.size());
 }
 
-// When little of the window is left, lets the client send as much as it has sent, at least
-// stream_window, but not beyond the body's end: a byte more lets a body that is too long fail. The
-// session knows the window, which the client's acknowledgement of SETTINGS changes, too.
+// Enlarges the window when little of it is left, by as much as the client has sent, and at least to
+// stream_window. The window ends one byte after the announced body, so that a longer body fails.
+// The session knows the window, which the client's acknowledgement of SETTINGS changes, too.
 void http2_stream::grant_window() noexcept {
   if (exchange_ == nullptr || !exchange_->body().expects_more()) return;
   http2_session& session = connection_.session();
@@ -185,7 +186,7 @@ void http2_stream::refuse(errc error) {
   if (error == errc::timed_out) shard_.counts.timeouts.add(1);
   body_deadline_ = steady_time::max();
   if (state_ == state::running) {
-    // The handler gets the error when it reads the body.
+    // The handler gets this error when it reads the body.
     if (exchange_ != nullptr) exchange_->fail_body(error);
     return;
   }
@@ -209,7 +210,7 @@ void http2_stream::send_error(http::status code, std::string_view text) {
 }
 
 void http2_stream::on_peer_ended() {
-  // The rest of the request will not come.
+  // The rest of an incomplete request will not come.
   if (state_ == state::receiving) return reset(http2_error::cancel);
   if (early_ != nullptr) early_->has_ended = true;
   if (exchange_ != nullptr) exchange_->on_peer_ended();
@@ -227,9 +228,8 @@ void http2_stream::want_body() {
   update_body_clock();
 }
 
-// Whether the client may not send more of the body, because others of the connection have its
-// memory or its window. While the memory of the server is short, the client's time runs, so that
-// bodies that hold it end.
+// Whether the connection's other requests keep the client from sending more of the body. A lack of
+// the server's memory does not count, so that the time limits end bodies that hold memory.
 bool http2_stream::is_held_up() const noexcept {
   const http2_session& session = connection_.session();
   if (session.connection_window() == 0) return true;
@@ -251,7 +251,7 @@ void http2_stream::update_body_clock() noexcept {
 // Called when an extended CONNECT was accepted, before its handler reads.
 void http2_stream::take_early_input() {
   const std::unique_ptr<early_input> input = std::move(early_);
-  // An upgraded stream has no limit that the bytes could exceed.
+  // No limit applies to the bytes of an upgraded stream.
   static_cast<void>(exchange_->receive_body(input->bytes.bytes()));
   if (input->has_ended) exchange_->end_body({});
 }
@@ -343,7 +343,7 @@ void http2_stream::send(exchange& sender, response& result) {
   }
   const message_writer& framing = sender.begin_body(result, content_length);
   if (offers_upgrade && result.status() == status::upgrade_required) {
-    // Only HTTP/1.1 can upgrade a connection: most clients then try that.
+    // HTTP/1.1 alone can upgrade a connection; most clients then try it.
     has_responded_ = true;
     is_open_ = false;
     connection_.session().reset(id_, http2_error::http_1_1_required);
@@ -371,7 +371,7 @@ void http2_stream::send(exchange& sender, response& result) {
     body_ = body_access::take_body(result);
     rest_ = body_;
   } else if (result.body().size() <= max_copied || sender.holds(result.body())) {
-    pending_.append(result.body());  // in memory of the slab allocator, if it is short
+    pending_.append(result.body());  // a short body goes to memory of the slab allocator
   } else {
     rest_ = result.body();
   }
@@ -398,7 +398,8 @@ write_outcome http2_stream::write(message_writer& /*framing*/, std::span<const s
   connection_.add_output(bytes.size());
   connection_.session().resume(id_);
   connection_.schedule_flush();
-  // The more responses wait, the less of each does, so that a few cannot hold up the others.
+  // A writer waits earlier while the connection's responses hold much, so that a few of them cannot
+  // block the others.
   waits_for_drain_ =
       pending_.size() >= max_pending || (!connection_.may_run() && pending_.size() >= min_pending);
   if (!waits_for_drain_) return write_outcome::taken;
@@ -432,7 +433,7 @@ void http2_stream::on_exchange_ended(keep_alive /*future*/) noexcept {
   exchange_ = nullptr;
   state_ = state::sending;
   release_request();
-  // An upgraded stream that has failed has not ended either.
+  // An upgraded stream that has failed was not ended either.
   if ((!has_responded_ || has_more_output_) && std::exchange(is_open_, false)) {
     connection_.session().reset(id_, http2_error::cancel);
   }
@@ -462,7 +463,8 @@ bool http2_stream::take_bytes(io::buffer& output, std::size_t size) {
     while (total < size) {
       const io::result count = io::detail::system::read_at(
           file_.get(), room.subspan(total, size - total), file_offset_ + total);
-      if (!count || count.count() == 0) return false;  // the file has become shorter, or fails
+      // The file has become shorter, or cannot be read.
+      if (!count || count.count() == 0) return false;
       total += count.count();
     }
     output.commit(size);

@@ -91,7 +91,7 @@ class http2_stream final : public gyre::detail::slab_object,
   bool wake_writer();
 
  private:
-  // exchange_stream
+  // The functions of exchange_stream.
   std::shared_ptr<server_core> share_core() const override;
   bool can_send() const noexcept override;
   bool must_close() const noexcept override { return false; }
@@ -107,7 +107,7 @@ class http2_stream final : public gyre::detail::slab_object,
   void hand_over(connection_protocol_pointer /*successor*/) noexcept override {}
   void on_exchange_ended(keep_alive future) noexcept override;
 
-  // http2_body_source
+  // The functions of http2_body_source.
   offer offer_bytes(std::size_t max_size) noexcept override;
   bool take_bytes(io::buffer& output, std::size_t size) override;
   const header_block* trailers() const noexcept override { return trailers_.get(); }
@@ -128,20 +128,21 @@ class http2_stream final : public gyre::detail::slab_object,
   exchange* exchange_ = nullptr;
   const std::int32_t id_;
   state state_ = state::receiving;
-  bool is_open_ = true;  // until the stream is closed or reset
+  bool is_open_ = true;  // false when the stream was closed or reset
   bool has_responded_ = false;
   bool has_more_output_ = false;  // whether the program will write more of the response
   bool waits_for_drain_ = false;  // whether a writer waits until bytes were sent
   bool is_head_request_ = false;
 
-  std::size_t head_cost_ = 0;    // of the request's head, while the exchange has it
-  std::size_t head_output_ = 0;  // of the response's head, while it waits to be sent
+  std::size_t head_cost_ = 0;    // the memory of the request's head, while the exchange has it
+  std::size_t head_output_ = 0;  // the size of the response's head, while it waits to be sent
   // The members from here to body_deadline_ belong to the request's body.
-  std::size_t held_ = 0;        // bytes of a whole body, in memory
-  std::size_t reserved_ = 0;    // held_, and the bytes that the client may send
-  std::size_t uncredited_ = 0;  // bytes of a streamed body, without credit for the connection yet
-  // The input of an extended CONNECT that has come before its handler has responded. The upgraded
-  // stream gets it. The bytes have no credit.
+  std::size_t held_ = 0;      // the bytes of a whole body in memory
+  std::size_t reserved_ = 0;  // held_, and the bytes that the client may send
+  // The bytes of a streamed body that gave no credit to the connection yet.
+  std::size_t uncredited_ = 0;
+  // The input of an extended CONNECT before its handler has responded. The upgraded stream gets the
+  // bytes, which gave no credit to the connection.
   struct early_input {
     io::buffer bytes{{.prepend = 0}};
     bool has_ended = false;

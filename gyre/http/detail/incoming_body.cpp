@@ -17,7 +17,8 @@ void incoming_body::begin_upgraded(bool receives) {
 errc incoming_body::receive(io::input& input, const head_limits& limits) {
   while (reader_.expects_body() && !input.empty() && !is_full()) {
     if (!is_streamed_ && bytes_.empty()) {
-      // Reserve little more than has come: a client may announce a long body, and send nothing.
+      // The reservation is hardly larger than what has come, as a client may announce a long body
+      // and send nothing.
       bytes_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(
           reader_.remaining(), std::max<std::size_t>(input.size(), first_reservation))));
     }

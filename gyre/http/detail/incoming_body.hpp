@@ -111,7 +111,8 @@ class incoming_body {
   message_reader reader_;
   io::buffer bytes_{{.prepend = 0}};
   io::buffer chunk_{{.prepend = 0}};
-  std::unique_ptr<io::buffer> body_before_upgrade_;  // the body before an upgrade, if it has bytes
+  // The body before an upgrade; null if it is empty.
+  std::unique_ptr<io::buffer> body_before_upgrade_;
   pending_wait arrival_;
   bool is_streamed_ = false;
 };

@@ -91,8 +91,8 @@ class incoming_response {
   head_scanner scanner_;
   message_reader reader_;
   response_head head_;
-  std::string head_text_;     // of HTTP/1.1
-  header_block head_fields_;  // of HTTP/2
+  std::string head_text_;     // the head of HTTP/1.1
+  header_block head_fields_;  // the head of HTTP/2
   bool is_http2_ = false;
 };
 

@@ -32,14 +32,14 @@ class message_deflater {
 
  private:
   struct state;
-  // The end of each message, which is not sent: 00 00 FF FF.
+  // The size of the end of each message (00 00 FF FF), which is not sent.
   static constexpr std::size_t tail_size = 4;
 
   const int level_;
   const unsigned window_bits_;
   std::unique_ptr<state> state_;
-  std::array<std::byte, tail_size> held_{};  // the last bytes so far, which may belong to the tail
-  std::size_t held_size_ = 0;
+  std::array<std::byte, tail_size> tail_{};  // the newest bytes, which may belong to the tail
+  std::size_t held_tail_size_ = 0;
 };
 
 /// Unpacks messages, each of which may refer to those before it unless reset() was called.

@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// The initial capacity for fields: most responses have no more.
+// The initial capacity for fields, which suffices for most responses.
 constexpr std::size_t usual_fields = 8;
 
 std::string_view between(const char* begin, const char* end) noexcept {
@@ -103,7 +103,7 @@ struct framing_fields {
 errc read_field(const char*& position, const char* end, field_view& field) noexcept {
   const char* const name = position;
   position = skip_letters(position, end);
-  while (is(in_token, *position)) ++position;  // stops at the CR at the latest
+  while (is(in_token, *position)) ++position;  // the loop stops at the CR at the latest
   if (position == name || *position != ':') return errc::bad_field;
   field.name = between(name, position);
   ++position;
@@ -210,12 +210,12 @@ errc read_status_line(std::string_view line, response_head& result) noexcept {
 // Parses a Content-Length (RFC 9110 8.6) of digits only. Refuses numbers that off_t cannot hold.
 errc read_length(std::string_view text, std::uint64_t& length) noexcept {
   if (text.empty()) return errc::bad_length;
-  constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1U;
+  constexpr std::uint64_t max_length = ~std::uint64_t{0} >> 1U;
   std::uint64_t number = 0;
   for (const char character : text) {
     if (!is_digit(character)) return errc::bad_length;
     const auto digit = static_cast<unsigned>(character - '0');
-    if (number > (highest - digit) / 10) return errc::bad_length;
+    if (number > (max_length - digit) / 10) return errc::bad_length;
     number = number * 10 + digit;
   }
   length = number;

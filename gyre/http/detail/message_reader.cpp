@@ -60,12 +60,13 @@ void message_reader::keep_trailers() {
   std::size_t size = 0;
   for (const field& field : trailers_) size += field.name.size() + field.value.size();
   trailer_text_.reserve(size);
-  const auto keep = [this](std::string_view text) {
+  const auto keep_text = [this](std::string_view text) {
     const std::size_t begin = trailer_text_.size();
     trailer_text_ += text;
     return std::string_view(trailer_text_).substr(begin);
   };
-  for (field& field : trailers_) field = {.name = keep(field.name), .value = keep(field.value)};
+  for (field& field : trailers_)
+    field = {.name = keep_text(field.name), .value = keep_text(field.value)};
 }
 
 }  // namespace gyre::http::detail

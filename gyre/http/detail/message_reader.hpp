@@ -115,7 +115,7 @@ class message_reader {
   chunked_decoder decoder_;
   std::vector<field> trailers_;
   std::string trailer_text_;
-  std::uint64_t remaining_bytes_ = 0;  // bytes that may still come
+  std::uint64_t remaining_bytes_ = 0;  // how many bytes may still come
   std::uint64_t received_bytes_ = 0;
   std::uint32_t interim_count_ = 0;
   body_kind kind_ = body_kind::none;

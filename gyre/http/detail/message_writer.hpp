@@ -108,7 +108,7 @@ class message_writer {
   }
 
  private:
-  std::uint64_t length_ = 0;  // bytes of a body of kind `length`
+  std::uint64_t length_ = 0;  // the length of a body of kind `length`
   std::uint64_t written_bytes_ = 0;
   body_kind kind_ = body_kind::none;
   writing state_ = writing::head;

@@ -10,9 +10,9 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t max_label = 63;  // characters, of a name in DNS
+constexpr std::size_t max_label = 63;  // the maximum size of a label in DNS
 
-constexpr std::string_view any_label = "://*.";  // stands in patterns for one label
+constexpr std::string_view any_label = "://*.";  // the '*' stands for one label
 
 [[noreturn, gnu::cold]] void refuse_origin(const char* owner, std::string_view origin,
                                            std::string_view reason) {

@@ -64,16 +64,16 @@ bool asks_for_close(const http::fields& request) noexcept {
 }
 
 std::string basic_credentials(std::string_view user_info) {
-  std::string plain = percent_decode(user_info).value_or(std::string(user_info));
-  if (!user_info.contains(':')) plain += ':';
-  return "Basic " + gyre::detail::encode_base64(std::as_bytes(std::span(plain)));
+  std::string credentials = percent_decode(user_info).value_or(std::string(user_info));
+  if (!user_info.contains(':')) credentials += ':';
+  return "Basic " + gyre::detail::encode_base64(std::as_bytes(std::span(credentials)));
 }
 
 std::string make_request_head(const client_request& request, const request_route& route,
                               const message_writer& body) {
   const url& target = request.url();
   const http::fields& fields = request.fields();
-  constexpr std::size_t own_bytes = 256;  // estimate for the lines that the client adds
+  constexpr std::size_t own_bytes = 256;  // an estimate for the client's own lines
   std::string head;
   head.reserve(own_bytes + target.path().size() + target.query().size() + fields.text().size());
   const auto add = [&head](std::string_view name, std::string_view value) {

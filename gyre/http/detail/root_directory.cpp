@@ -29,8 +29,7 @@ namespace system = io::detail::system;
 // O_NONBLOCK keeps the open of a FIFO from waiting. O_NOCTTY keeps a terminal from becoming the
 // controlling terminal of the program.
 constexpr int open_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-// The number of attempts, because openat2(2) fails with EAGAIN when directories are moved during
-// the lookup.
+// openat2(2) fails with EAGAIN if directories are moved during the lookup, which is then repeated.
 constexpr int max_attempts = 8;
 
 // Whether openat2(2) can be used at all. EPERM is ambiguous: containers that do not know the call

@@ -13,7 +13,7 @@ enum class segment_kind : std::uint8_t { literal, parameter, rest };
 
 struct route_tree::segment {
   segment_kind kind;
-  std::string text;  // the decoded literal, or the name of the parameter
+  std::string text;  // the decoded literal, or the parameter's name
 };
 
 struct route_tree::search {
@@ -206,7 +206,7 @@ void route_tree::insert(method_set methods, std::span<const segment> segments,
   }
 }
 
-// Changes a copy, so that an exception leaves the tree unchanged.
+// The tree is changed as a copy, so that an exception leaves it unchanged.
 void route_tree::add(method_set methods, std::string_view pattern, std::uint32_t handler) {
   const std::vector<segment> segments = split(pattern);
   check(methods, pattern, segments);

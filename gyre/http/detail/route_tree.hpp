@@ -22,7 +22,7 @@ class route_tree {
 
   struct result {
     std::uint32_t handler = none;
-    method_set allowed = {};  // methods of the path if `handler` is none
+    method_set allowed = {};  // the methods of the path, if `handler` is none
   };
 
   // method_set::all() stands for the methods without a handler of their own at the pattern.
@@ -36,8 +36,8 @@ class route_tree {
   // The handlers, by method, of the patterns that end at a node.
   struct handler_table {
     std::array<std::uint32_t, method_count> handlers = no_handlers();
-    std::uint32_t any_method = none;  // for the methods without a handler of their own
-    method_set methods = {};          // those with a handler of their own
+    std::uint32_t any_method = none;  // serves the methods without a handler of their own
+    method_set methods = {};          // the methods with a handler of their own
 
     static constexpr std::array<std::uint32_t, method_count> no_handlers() {
       std::array<std::uint32_t, method_count> all{};
@@ -46,9 +46,10 @@ class route_tree {
     }
   };
   struct node {
-    std::vector<std::pair<std::string, std::uint32_t>> literals = {};  // sorted, with node indices
-    std::string parameter = {};                                        // the name of {name}
-    std::string rest = {};                                             // the name of {name...}
+    // Literals and node indices, sorted by the literal.
+    std::vector<std::pair<std::string, std::uint32_t>> literals = {};
+    std::string parameter = {};  // the name of the parameter {name}
+    std::string rest = {};       // the name of the parameter {name...}
     std::uint32_t parameter_node = none;
     std::uint32_t own_table = none;
     std::uint32_t rest_table = none;

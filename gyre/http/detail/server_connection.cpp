@@ -17,7 +17,7 @@ namespace {
 
 // The part of HTTP/2's preface that a parser of HTTP/1 takes for a head.
 constexpr std::string_view http2_preface_head = "PRI * HTTP/2.0\r\n\r\n";
-// While the server stops, an idle peer has this time to send its FIN.
+// The time for which a stopping server waits for the FIN of an idle peer.
 constexpr std::chrono::milliseconds drain_linger{250};
 
 }  // namespace
@@ -45,7 +45,7 @@ server_connection::~server_connection() {
     shard_.output.clear();
     shard_.output_owner = nullptr;
   }
-  if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+  if (current_exchange_ != nullptr) std::exchange(current_exchange_, nullptr)->detach();
   if (has_partial_head_) core_->end_work();
 }
 
@@ -76,7 +76,7 @@ void server_connection::on_message(io::input& input) {
   std::size_t request_count = 0;
   while (!input.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
-      if (tcp_.reading_paused()) break;  // on_message() is called again at the low-water mark
+      if (tcp_.reading_paused()) break;  // on_message() is called again at low water
       if (request_count == core_->options.limits.pipelined) {
         tcp_.pause_reading();
         tcp_.resume_reading();  // the rest is delivered in the loop's next turn
@@ -125,12 +125,12 @@ bool server_connection::read_head(io::input& input) {
   has_head_begun_ = false;
   body_clock_ = {};
   clear_deadline();
-  current_ = &shard_.acquire();
+  current_exchange_ = &shard_.acquire();
   if (!std::exchange(has_partial_head_, false)) core_->begin_work();
   const std::span<const std::byte> head_bytes = input.take(*size);
-  if (const errc error = current_->begin(*this, head_bytes); error != errc{}) {
+  if (const errc error = current_exchange_->begin_request(*this, head_bytes); error != errc{}) {
     if (error == errc::unsupported_version && may_begin_http2(head_bytes)) {
-      std::exchange(current_, nullptr)->detach();
+      std::exchange(current_exchange_, nullptr)->detach();
       begins_http2_ = true;
       begin_closing();
       return false;
@@ -139,48 +139,48 @@ bool server_connection::read_head(io::input& input) {
     return false;
   }
   awaits_first_request_ = false;
-  if (!current_->body().expects_more()) {
+  if (!current_exchange_->body().expects_more()) {
     run_handler();
     return true;
   }
   state_ = state::body;
   body_clock_.begin(shard_.turn_begun);
-  if (current_->body().is_streamed()) {
-    // Take the bytes that came with the head: if they complete the body, the connection can be kept
-    // after a response that does not read the body.
-    if (const errc error = current_->receive_body(input); error != errc{}) {
+  if (current_exchange_->body().is_streamed()) {
+    // The bytes after the head are taken first: if they complete the body, the connection can be
+    // kept even after a response that does not read it.
+    if (const errc error = current_exchange_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
-    if (current_->body().expects_more()) pause_body_clock();
+    if (current_exchange_->body().expects_more()) pause_body_clock();
     run_handler();
   } else if (input.empty()) {
-    current_->send_continue();
+    current_exchange_->send_continue();
     set_body_deadline();
   }
   return true;
 }
 
 bool server_connection::read_body(io::input& input) {
-  if (current_ == nullptr) return false;
-  if (current_->body().expects_more()) {
-    if (const errc error = current_->receive_body(input); error != errc{}) {
+  if (current_exchange_ == nullptr) return false;
+  if (current_exchange_->body().expects_more()) {
+    if (const errc error = current_exchange_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
-    if (current_ == nullptr) return true;  // the handler has ended within receive_body()
-    if (!current_->body().expects_more()) {
+    if (current_exchange_ == nullptr) return true;  // the handler has ended meanwhile
+    if (!current_exchange_->body().expects_more()) {
       clear_deadline();
       if (state_ == state::body) run_handler();
       return true;
     }
     if (state_ == state::body) {
       set_body_deadline();
-    } else if (!current_->body().arrival().has_begun() && !body_clock_.is_paused()) {
+    } else if (!current_exchange_->body().arrival().has_begun() && !body_clock_.is_paused()) {
       pause_body_clock();
     }
-    // Reading continues if an incomplete line of a chunked body needs its rest.
-    if (input.empty() || !current_->body().is_full()) return false;
+    // Reading continues if the rest of an incomplete chunk line is needed.
+    if (input.empty() || !current_exchange_->body().is_full()) return false;
   }
   clear_deadline();
   pause_input();
@@ -199,16 +199,18 @@ void server_connection::switch_to_http2(io::input& input) {
   if constexpr (has_http2) {
     auto& protocol = *tcp_.context<connection_protocol_pointer>();
     auto successor = make_http2_connection(tcp_, shard_, core_);
-    const auto self = std::exchange(protocol, std::move(successor));  // destroyed last
+    // Keeps this object alive until the end of the function.
+    const auto self = std::exchange(protocol, std::move(successor));
     io::input taken(http2_preface_head);
     protocol->on_message(taken);
     if (!input.empty()) protocol->on_message(input);
   }
 }
 
-// Takes effect in a turn of the connection, because callers may still use this object.
+// Lets a protocol take the connection over in its next turn, because callers may still use this
+// object.
 void server_connection::hand_over(connection_protocol_pointer successor) noexcept {
-  current_ = nullptr;
+  current_exchange_ = nullptr;
   successor_ = std::move(successor);
   begin_closing();
   if (!is_in_turn_) set_deadline(shard_.loop().recent_time());
@@ -241,7 +243,8 @@ void server_connection::resume_input() noexcept {
 void server_connection::on_body_taken(std::size_t /*count*/) noexcept { resume_input(); }
 
 void server_connection::want_body() {
-  if (current_->is_upgraded()) return resume_input();  // bytes may have come before the upgrade
+  // These bytes may have come before the upgrade.
+  if (current_exchange_->is_upgraded()) return resume_input();
   if (body_clock_.is_paused()) body_clock_.resume(shard_.loop().now());
   set_body_deadline();
 }
@@ -253,13 +256,13 @@ void server_connection::pause_body_clock() noexcept {
 
 void server_connection::run_handler() {
   state_ = state::handler;
-  current_->run();
+  current_exchange_->run_handler();
 }
 
 void server_connection::on_exchange_ended(keep_alive future) noexcept {
-  current_ = nullptr;
-  // The server may have begun to stop, or the peer may have ended its side, since the head was
-  // sent.
+  current_exchange_ = nullptr;
+  // Since the head was sent, the server may have begun to stop, or the peer may have ended its
+  // side.
   if (future == keep_alive::kept && must_close()) {
     future = has_peer_ended_ ? keep_alive::close : keep_alive::linger;
   }
@@ -307,7 +310,7 @@ void server_connection::send_continue() {
   if (!own_fields.has_date) head.put(shard_.date_line(current_time()));
   const message_writer& body = sender.begin_body(result, own_fields.content_length);
   head.put_framing(body);
-  // Closing the connection discards the rest of a request body that was not read to its end.
+  // The rest of a body that was not read is discarded, so the connection cannot be kept.
   if (own_fields.asks_for_close || sender.body().expects_more() || must_close() ||
       body.ends_with_connection()) {
     sender.close_connection();
@@ -341,12 +344,12 @@ void server_connection::send_file(body_source& source) {
 
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {
   if (bytes.size() <= max_copied && (is_in_turn_ || shard_.schedule_flush())) {
-    // Short writes share a send, as the messages of a WebSocket that reply to those of one receive.
-    io::buffer& out = output();
-    if (framing.is_chunked()) out.append(framing.format_chunk_header(bytes.size()));
-    out.append(bytes);
-    if (framing.is_chunked()) out.append("\r\n");
-    if (out.size() >= server_shard::max_output) flush();
+    // Short writes are sent together, as the WebSocket messages that reply to those of one receive.
+    io::buffer& buffer = output();
+    if (framing.is_chunked()) buffer.append(framing.format_chunk_header(bytes.size()));
+    buffer.append(bytes);
+    if (framing.is_chunked()) buffer.append("\r\n");
+    if (buffer.size() >= server_shard::max_output) flush();
   } else if (framing.is_chunked()) {
     flush();
     const std::string_view line = framing.format_chunk_header(bytes.size());
@@ -364,12 +367,12 @@ void server_connection::end_body(const message_writer& framing, const http::fiel
 
 // --- The end ---
 
-// Sends what was written before, such as the Close frame of a WebSocket whose function has failed.
+// Sends the output, such as a Close frame after a failed function, and resets the connection.
 void server_connection::abort() noexcept {
   try {
     if (shard_.output_owner == this) flush();
   } catch (...) {
-    shard_.output.clear();  // without memory it cannot be sent
+    shard_.output.clear();  // without memory the output is lost
   }
   tcp_.abort();
 }
@@ -399,8 +402,8 @@ void server_connection::refuse(errc error) {
   shard_.counts.malformed.add(1);
   if (error == errc::timed_out) shard_.counts.timeouts.add(1);
   if (state_ == state::handler) {
-    // The handler gets the error when it reads the body.
-    current_->fail_body(error);
+    // The handler gets this error when it reads the body.
+    current_exchange_->fail_body(error);
     return;
   }
   send_error(static_cast<status>(status_code_of(error)), make_error_code(error).message());
@@ -418,7 +421,7 @@ void server_connection::send_error(status code, std::string_view text) {
   head.put(text);
   head.put("\n");
   head.finish();
-  if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+  if (current_exchange_ != nullptr) std::exchange(current_exchange_, nullptr)->detach();
   begin_closing();
   if (is_in_turn_) return;
   flush();
@@ -427,22 +430,22 @@ void server_connection::send_error(status code, std::string_view text) {
 
 void server_connection::on_peer_ended() {
   has_peer_ended_ = true;
-  if (current_ != nullptr) current_->on_peer_ended();
+  if (current_exchange_ != nullptr) current_exchange_->on_peer_ended();
   if (successor_ != nullptr) return;
-  if (current_ != nullptr && state_ == state::handler) return;
+  if (current_exchange_ != nullptr && state_ == state::handler) return;
   begin_closing();
   close_tcp();
 }
 
 void server_connection::on_low_water() {
-  if (current_ != nullptr) current_->on_low_water();
+  if (current_exchange_ != nullptr) current_exchange_->on_low_water();
 }
 
 void server_connection::begin_stop() noexcept { shard_.stopping.request_stop(); }
 
 void server_connection::drain() {
   if (successor_ != nullptr) return;
-  if (current_ != nullptr || has_partial_head_) return;
+  if (current_exchange_ != nullptr || has_partial_head_) return;
   if (tcp_.pending_output() == 0) {
     tcp_.close(drain_linger, drain_linger);
   } else {
@@ -453,14 +456,15 @@ void server_connection::drain() {
 // --- Time limits ---
 
 void server_connection::set_body_deadline() noexcept {
-  const auto deadline = body_clock_.deadline(core_->options.timeouts, current_->body().received());
+  const auto deadline =
+      body_clock_.deadline(core_->options.timeouts, current_exchange_->body().received());
   if (deadline) set_deadline(*deadline);
 }
 
 void server_connection::on_deadline() {
   if (!tcp_.is_open() || !has_expired(shard_.loop())) return;
   if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
-    // The last response is still being sent, for which the tcp_connection has its own time limits.
+    // The tcp_connection limits the time of the last response, which is still being sent.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();

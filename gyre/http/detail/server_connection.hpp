@@ -101,8 +101,9 @@ class server_connection final : public gyre::detail::slab_object,
   void resume_input() noexcept;
 
   const std::shared_ptr<server_core> core_;
-  exchange* current_ = nullptr;
-  connection_protocol_pointer successor_;  // takes the connection over in this turn
+  exchange* current_exchange_ = nullptr;
+  // The protocol that takes the connection over in this turn.
+  connection_protocol_pointer successor_;
   body_clock body_clock_;
   head_scanner scanner_;
   state state_ = state::head;

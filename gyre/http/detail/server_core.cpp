@@ -30,23 +30,24 @@
 namespace gyre::http::detail {
 namespace {
 
-// The server's own handlers read no body. With `streamed_body` they respond before the body comes.
+// The server's own handlers read no body, so with `streamed_body` they respond before it has come.
 constexpr route_options without_body{.streamed_body = true};
 
-// The parameter that stands for the path after the prefix of a group. It is not for handlers.
+// The name of the parameter for the path after a group's prefix, which handlers do not see.
 constexpr std::string_view path_below_prefix = "*";
 
 method first_of(method_set methods) noexcept {
-  for (auto each = method::get; each != method::other;
-       each = static_cast<method>(static_cast<std::uint8_t>(each) + 1)) {
-    if (each != method::options && methods.contains(each)) return each;
+  for (auto candidate = method::get; candidate != method::other;
+       candidate = static_cast<method>(static_cast<std::uint8_t>(candidate) + 1)) {
+    if (candidate != method::options && methods.contains(candidate)) return candidate;
   }
   return methods.contains(method::other) ? method::other : method::options;
 }
 
 void check_http2(const http2_options& options) {
   constexpr std::uint32_t max_window = std::numeric_limits<std::int32_t>::max();
-  constexpr std::uint32_t initial_window = 65'535;  // which no setting can change (RFC 9113, 6.9.2)
+  // The window before any setting (RFC 9113, 6.9.2).
+  constexpr std::uint32_t initial_window = 65'535;
   const auto require = [](bool is_valid, const char* reason) {
     if (!is_valid) throw std::invalid_argument(std::string("http::server: http2.") + reason);
   };
@@ -74,11 +75,11 @@ server_options with_checked_limits(server_options settings) {
   if (settings.limits.pipelined == 0) {
     throw std::invalid_argument("http::server: limits.pipelined must be at least 1");
   }
-  const server_timeouts& times = settings.timeouts;
-  gyre::detail::require_not_negative(times.first_byte, "http::server: timeouts.first_byte");
-  gyre::detail::require_not_negative(times.head, "http::server: timeouts.head");
-  gyre::detail::require_not_negative(times.idle, "http::server: timeouts.idle");
-  gyre::detail::require_not_negative(times.body, "http::server: timeouts.body");
+  const server_timeouts& timeouts = settings.timeouts;
+  gyre::detail::require_not_negative(timeouts.first_byte, "http::server: timeouts.first_byte");
+  gyre::detail::require_not_negative(timeouts.head, "http::server: timeouts.head");
+  gyre::detail::require_not_negative(timeouts.idle, "http::server: timeouts.idle");
+  gyre::detail::require_not_negative(timeouts.body, "http::server: timeouts.body");
   check_http2(settings.http2);
   if (!settings.request_ids.field.empty() && !is_token(settings.request_ids.field)) {
     throw std::invalid_argument("http::server: request_ids.field '" + settings.request_ids.field +
@@ -89,8 +90,8 @@ server_options with_checked_limits(server_options settings) {
   }
   settings.tcp.connections.idle_timeout = duration::zero();
   settings.tcp.connections.message_timeout = duration::zero();
-  // There is no limit per connection: memory_limit bounds whole bodies, and streams wait at the
-  // high-water mark.
+  // The output of a connection is not limited here: memory_limit bounds whole bodies, and streams
+  // wait at the high-water mark.
   settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
   // The limit allows an incomplete head, and the input that comes while a handler runs, so that no
   // honest peer exceeds it.
@@ -123,27 +124,27 @@ bool server_shard::schedule_flush() noexcept {
 
 exchange& server_shard::acquire() {
   if (idle_exchanges_.empty()) return *new exchange(*this);
-  exchange& reused = *idle_exchanges_.back().release();
+  exchange& idle_exchange = *idle_exchanges_.back().release();
   idle_exchanges_.pop_back();
-  return reused;
+  return idle_exchange;
 }
 
 void server_shard::release(exchange& idle_exchange) noexcept {
   std::unique_ptr<exchange> owned(&idle_exchange);
   if (idle_exchanges_.size() < max_idle_exchanges && idle_exchange.is_reusable()) {
-    idle_exchanges_.push_back(std::move(owned));  // reserved: cannot throw
+    idle_exchanges_.push_back(std::move(owned));  // cannot throw: the memory is reserved
   }
 }
 
 std::string_view server_shard::date_line(steady_time time) {
   if (time >= date_expires_) {
     using namespace std::chrono;
-    const auto wall = gyre::detail::wall_now();
-    const auto second = floor<seconds>(wall);
+    const auto wall_time = gyre::detail::wall_now();
+    const auto second = floor<seconds>(wall_time);
     std::memcpy(date_line_.data(), "Date: ", 6);
     format_date(second, std::span(date_line_).subspan<6, date_size>());
     std::memcpy(date_line_.data() + 6 + date_size, "\r\n", 2);
-    date_expires_ = time + (second + seconds{1} - wall);
+    date_expires_ = time + (second + seconds{1} - wall_time);
   }
   return {date_line_.data(), date_line_.size()};
 }
@@ -182,8 +183,8 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
                    without_body},
       hosts_(options.hosts) {
   scopes_.push_back(std::make_unique<route_scope>());
-  for (event_loop* const each : loops)
-    shards.push_back(std::make_unique<server_shard>(*this, *each));
+  for (event_loop* const loop : loops)
+    shards.push_back(std::make_unique<server_shard>(*this, *loop));
   tcp.emplace(std::move(loops), options.tcp);
   tcp->on_connection([this](net::tcp_connection& connection) {
     auto& shard = shard_of(connection.loop());
@@ -218,8 +219,8 @@ connection_protocol_pointer server_core::make_protocol(net::tcp_connection& conn
 }
 
 server_shard& server_core::shard_of(const event_loop& loop) noexcept {
-  for (const auto& each : shards) {
-    if (&each->loop() == &loop) return *each;
+  for (const auto& shard : shards) {
+    if (&shard->loop() == &loop) return *shard;
   }
   return *shards.front();
 }
@@ -232,8 +233,8 @@ route_scope& server_core::add_scope(const route_scope& parent, std::string_view 
   }
   auto scope = std::make_unique<route_scope>(
       route_scope{.parent = &parent, .prefix = parent.prefix + std::string(prefix)});
-  const bool is_known =
-      std::ranges::any_of(scopes_, [&](const auto& each) { return each->prefix == scope->prefix; });
+  const bool is_known = std::ranges::any_of(
+      scopes_, [&](const auto& known_scope) { return known_scope->prefix == scope->prefix; });
   scopes_.reserve(scopes_.size() + 1);
   if (!is_known) {
     scopes_by_path_.add(scope->prefix + "/{" + std::string(path_below_prefix) + "...}",
@@ -241,7 +242,7 @@ route_scope& server_core::add_scope(const route_scope& parent, std::string_view 
     scopes_by_path_.add(scope->prefix, scope.get());
   }
   scope->middlewares = parent.middlewares;
-  scopes_.push_back(std::move(scope));  // reserved: cannot throw
+  scopes_.push_back(std::move(scope));  // cannot throw: the memory is reserved
   return *scopes_.back();
 }
 
@@ -251,10 +252,12 @@ void server_core::add(route_scope& scope, middleware layer) {
   if (is_started) throw std::logic_error("http::server: use() comes before start()");
   scope.own.push_back(std::move(layer));
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
-  for (const auto& each : scopes_) {
-    each->middlewares =
-        each->parent != nullptr ? each->parent->middlewares : std::vector<middleware*>();
-    for (middleware& own : each->own) each->middlewares.push_back(&own);
+  for (const auto& changed_scope : scopes_) {
+    changed_scope->middlewares = changed_scope->parent != nullptr
+                                     ? changed_scope->parent->middlewares
+                                     : std::vector<middleware*>();
+    for (middleware& own_layer : changed_scope->own)
+      changed_scope->middlewares.push_back(&own_layer);
   }
 }
 
@@ -312,9 +315,9 @@ const route_scope& server_core::scope_of_refused(
   if (scopes_.size() == 1) return *scopes_.front();
   if (!match.allowed.empty()) {
     const auto preflighted = request.field("Access-Control-Request-Method");
-    method wanted = method_of(preflighted.value_or(""));
-    if (!match.allowed.contains(wanted)) wanted = first_of(match.allowed);
-    const auto route = routes_.find(wanted, request.path());
+    method requested_method = method_of(preflighted.value_or(""));
+    if (!match.allowed.contains(requested_method)) requested_method = first_of(match.allowed);
+    const auto route = routes_.find(requested_method, request.path());
     match.parameters = route.parameters;
     return route ? *(*route.handler)->scope : *scopes_.front();
   }
@@ -336,8 +339,8 @@ bool server_core::serves_host(std::string_view authority,
 std::vector<http::route_metrics> server_core::route_metrics() const {
   std::vector<http::route_metrics> sums;
   if (!is_started || !options.counts_routes) return sums;
-  for (const server_route* const each : added_routes_) {
-    sums.push_back({.method = each->method_text, .pattern = each->pattern});
+  for (const server_route* const route : added_routes_) {
+    sums.push_back({.method = route->method_text, .pattern = route->pattern});
   }
   sums.push_back({.method = "any", .pattern = not_found_.pattern});
   for (const auto& shard : shards) {
@@ -346,7 +349,7 @@ std::vector<http::route_metrics> server_core::route_metrics() const {
   return sums;
 }
 
-void server_core::report(const request& request, const std::exception_ptr& error) noexcept {
+void server_core::report_error(const request& request, const std::exception_ptr& error) noexcept {
   try {
     if (error_handler) return error_handler(request, error);
     print_error(request.method_text(), request.path(), request.loop().now(), error);
@@ -362,7 +365,7 @@ void server_core::print_error(std::string_view method, std::string_view path, st
   try {
     std::rethrow_exception(error);
   } catch (const operation_cancelled&) {
-    return;  // the handler ended because it was stopped
+    return;  // the handler has ended because of the stop
   } catch (const std::exception& failure) {
     if (!may_print_error(now)) return;
     gyre::detail::log(log_level::error, "gyre: http::server: a handler of ", method, " ",
@@ -374,7 +377,7 @@ void server_core::print_error(std::string_view method, std::string_view path, st
   }
 }
 
-// Limits the rate of messages, because a client that can make a handler throw must not fill a log.
+// Limits the rate of messages: a client that can make a handler throw must not fill a log.
 bool server_core::may_print_error(steady_time time) {
   return printed_errors_.may_print(time, "http::server", "errors of handlers");
 }
@@ -384,11 +387,11 @@ void server_core::start() {
   is_started = true;
   if (options.counts_routes) {
     for (std::size_t i = 0; i < added_routes_.size(); ++i) added_routes_[i]->index = i;
-    for (server_route* const own : {&not_found_, &not_allowed_, &options_, &misdirected_}) {
-      own->index = added_routes_.size();
+    for (server_route* const own_route : {&not_found_, &not_allowed_, &options_, &misdirected_}) {
+      own_route->index = added_routes_.size();
     }
-    for (const auto& each : shards)
-      each->routes = std::vector<route_counters>(added_routes_.size() + 1);
+    for (const auto& shard : shards)
+      shard->routes = std::vector<route_counters>(added_routes_.size() + 1);
   }
   tcp->start();
 }
@@ -425,16 +428,16 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
       return tcp->stop(deadline, std::move(callback));
     }
   }
-  const bool begins = !is_draining_.exchange(true, std::memory_order_relaxed);
+  const bool is_first_call = !is_draining_.exchange(true, std::memory_order_relaxed);
   // Closes connections without a request in progress, and at the deadline all others.
   tcp->stop(deadline, [core = weak_from_this()] {
     if (const auto stopping = core.lock()) stopping->on_tcp_stopped();
   });
-  if (begins) {
+  if (is_first_call) {
     // The stop waits until each loop has run the function: the last loop destroys the activity.
     auto visits = std::make_shared<activity>(shared_from_this());
-    tcp->for_each([visits = std::move(visits)](net::tcp_connection& each) {
-      if (auto* side = each.context<connection_protocol_pointer>()) (*side)->begin_stop();
+    tcp->for_each([visits = std::move(visits)](net::tcp_connection& connection) {
+      if (auto* side = connection.context<connection_protocol_pointer>()) (*side)->begin_stop();
     });
   }
   if (!callback) return;
@@ -474,9 +477,9 @@ void server_core::finish_stop() {
   if (!is_tcp_stopped_ || is_active || std::exchange(is_stopped_, true)) return;
   tcp->stop(duration::zero(), [callbacks = std::exchange(done_callbacks_, {})]() mutable {
     std::exception_ptr error;
-    for (auto& each : callbacks) {
+    for (auto& callback : callbacks) {
       try {
-        each();
+        callback();
       } catch (...) {
         if (!error) error = std::current_exception();
       }
@@ -486,7 +489,8 @@ void server_core::finish_stop() {
 }
 
 void server_core::disconnect() noexcept {
-  std::vector<move_only_function<void()>> unused_callbacks;  // destroyed without the lock
+  // Destroyed after the lock was released.
+  std::vector<move_only_function<void()>> unused_callbacks;
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;

@@ -45,10 +45,10 @@ class turn_budget;
 
 /// The middleware of a server, or of a group of its routes.
 struct route_scope {
-  const route_scope* parent;  // null for the scope of the whole server
-  std::string prefix;         // that of `parent` included
+  const route_scope* parent;  // null for the whole server
+  std::string prefix;         // includes the prefix of `parent`
   std::vector<middleware> own = {};
-  std::vector<middleware*> middlewares = {};  // of all scopes around it, and its own
+  std::vector<middleware*> middlewares = {};  // those of all enclosing scopes come first
 };
 
 /// A handler, with the options and the pattern of its route.
@@ -137,7 +137,8 @@ class server_shard {
   struct counters {
     gyre::detail::relaxed_counter requests, malformed, timeouts;
     gyre::detail::relaxed_counter http2_connections, refused_streams, stalled_streams, floods;
-    std::array<gyre::detail::relaxed_counter, 6> by_class;  // responses, by class of the status
+    // The number of responses by class of status.
+    std::array<gyre::detail::relaxed_counter, 6> by_class;
   } counts;
 
  private:
@@ -150,7 +151,7 @@ class server_shard {
   std::vector<std::unique_ptr<exchange>> idle_exchanges_;
   steady_time date_expires_ = steady_time::min();
   std::array<char, 8 + date_size> date_line_{};
-  // An id is the number of the shard, which is random, and the next number of a sequence that
+  // An id consists of the shard's number, which is random, and the next number of a sequence that
   // repeats none.
   gyre::detail::splitmix64 id_sequence_{gyre::detail::random_seed()};
   const std::uint64_t shard_number_ = gyre::detail::splitmix64(gyre::detail::random_seed())();
@@ -189,7 +190,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
                     route_match<std::unique_ptr<server_route>>& match) noexcept;
   std::vector<http::route_metrics> route_metrics() const;
   /// Reports an error of a handler, by `error_handler` or on stderr.
-  void report(const request& request, const std::exception_ptr& error) noexcept;
+  void report_error(const request& request, const std::exception_ptr& error) noexcept;
   /// Reports an error of a handler on stderr. `path`: of the request, or the pattern of its route.
   void print_error(std::string_view method, std::string_view path, steady_time now,
                    const std::exception_ptr& error) noexcept;
@@ -213,10 +214,11 @@ class server_core : public std::enable_shared_from_this<server_core> {
   move_only_function<void(const request&, std::exception_ptr)> error_handler;
   move_only_function<void(const access_record&)> access_handler;
   std::vector<std::unique_ptr<server_shard>> shards;
-  std::optional<net::tcp_server> tcp;  // reset by disconnect()
+  std::optional<net::tcp_server> tcp;  // disconnect() resets it
   /// Bytes that connections of HTTP/2 hold above their idle state, which their number bounds.
   gyre::detail::atomic<std::size_t> http2_memory{0};
-  gyre::detail::atomic<std::size_t> idle_http2_memory{0};  // bytes of their idle state
+  // The memory of all idle connections of HTTP/2.
+  gyre::detail::atomic<std::size_t> idle_http2_memory{0};
   bool is_started = false;
 
  private:
@@ -231,8 +233,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
   basic_router<std::unique_ptr<server_route>> routes_;
   method_set methods_;                                // the methods of all routes
-  std::vector<std::unique_ptr<route_scope>> scopes_;  // parents before their children
-  basic_router<const route_scope*> scopes_by_path_;   // of requests without a route
+  std::vector<std::unique_ptr<route_scope>> scopes_;  // parents come before their children
+  basic_router<const route_scope*> scopes_by_path_;  // finds the scope of a request without a route
   std::vector<server_route*> added_routes_;
   server_route not_found_;
   server_route not_allowed_;

@@ -99,8 +99,8 @@ found_file site::find(const std::string& path, std::string_view accept_encoding,
     }
     if (index.error == ENOENT || index.which == found_file::kind::directory) {
       if (options.list_directories) return list(path, url_path, scope);
-      // A directory without an index or a listing fails with EACCES, another path with its own
-      // error.
+      // A directory without an index or a listing gives EACCES; another path gives an error of its
+      // own.
       index = open(path, scope);
       return failure(index.which == found_file::kind::directory ? EACCES : index.error);
     }

@@ -8,7 +8,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// For bytes that wait, and for the frames that leave.
+// One buffer for bytes that wait, and one for the frames that are being sent.
 constexpr std::size_t max_spare_buffers = 2;
 constexpr std::size_t max_spare_size = std::size_t{128} << 10;
 
@@ -17,7 +17,7 @@ struct spare_list {
   std::size_t count = 0;
 };
 
-// Not inlined into a coroutine, which may continue on another thread.
+// A coroutine may continue on another thread, so the function must not be inlined into it.
 [[gnu::noinline]] spare_list& spares() noexcept {
   static thread_local spare_list list;
   return list;

@@ -13,11 +13,11 @@ class stream_history {
  public:
   /// Called when the client begins a stream.
   void begin(std::uint32_t stream) noexcept {
-    if (stream <= highest_) return;
-    const std::uint32_t distance = (stream - highest_ + 1) / 2;
+    if (stream <= highest_stream_) return;
+    const std::uint32_t distance = (stream - highest_stream_ + 1) / 2;
     begun_streams_ = distance < 64 ? begun_streams_ << distance : 0;
     finished_streams_ = distance < 64 ? finished_streams_ << distance : 0;
-    highest_ = stream;
+    highest_stream_ = stream;
     begun_streams_ |= 1;
   }
   /// Called when the client has ended or reset a stream.
@@ -34,16 +34,16 @@ class stream_history {
   }
 
  private:
-  // Returns zero for a stream that is not among the newest.
+  // Returns the stream's bit; zero for a stream that is not among the newest.
   std::uint64_t bit_of(std::uint32_t stream) const noexcept {
-    if (stream > highest_ || stream % 2 == 0) return 0;
-    const std::uint32_t distance = (highest_ - stream) / 2;
+    if (stream > highest_stream_ || stream % 2 == 0) return 0;
+    const std::uint32_t distance = (highest_stream_ - stream) / 2;
     return distance < 64 ? std::uint64_t{1} << distance : 0;
   }
 
   std::uint64_t begun_streams_ = 0;
   std::uint64_t finished_streams_ = 0;
-  std::uint32_t highest_ = 0;
+  std::uint32_t highest_stream_ = 0;
 };
 
 }  // namespace gyre::http::detail

@@ -78,7 +78,7 @@ class transport_driver : public websocket_driver, protected input_receiver {
   void fail_output() noexcept;
   bool can_send() const noexcept override { return !has_failed_; }
 
-  // input_receiver
+  // The functions of input_receiver.
   void on_input_ended() noexcept override { wake_.set(); }
 
  private:
@@ -90,7 +90,7 @@ class transport_driver : public websocket_driver, protected input_receiver {
   /// Called when bytes of the output wait to be sent.
   virtual void on_output() noexcept = 0;
 
-  // websocket_driver
+  // The functions of websocket_driver.
   io::buffer& output() override;
   std::size_t unsent_output() const noexcept override { return 0; }
   void flush(std::span<const std::byte> bytes) override;
@@ -108,7 +108,8 @@ class transport_driver : public websocket_driver, protected input_receiver {
   auto_reset_event wake_;               // ends the wait for input
   bool is_waiting_ = false;             // whether wait_for_input() runs
   bool has_failed_ = false;             // whether nothing can be sent any more
-  std::optional<inplace_stop_callback<begin_stop>> server_stop_;  // last: may call at once
+  // Last: the callback may run at once.
+  std::optional<inplace_stop_callback<begin_stop>> server_stop_;
 };
 
 }  // namespace gyre::http::detail

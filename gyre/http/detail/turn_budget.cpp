@@ -8,7 +8,7 @@ namespace gyre::http::detail {
 
 turn_budget::turn_budget(server_core& core, event_loop& loop) noexcept : core_(core), loop_(loop) {}
 
-// Here, because the list needs the complete class of its elements.
+// The destructor is defined here, because the lists need complete elements.
 turn_budget::~turn_budget() = default;
 
 void turn_budget::spend_work_of_new_clients(std::size_t work) noexcept {
@@ -28,11 +28,11 @@ void turn_budget::stop(exchange& target) noexcept {
   target.stop_handler();
 }
 
-// Returns false if there is no memory for a callable; then there are no limits.
+// Returns false if there is no memory for the callable; the budget then has no limit.
 bool turn_budget::await_next_turn() noexcept {
   if (awaits_turn_) return true;
   try {
-    // A task would not do: a batch of tasks also runs those that its tasks post.
+    // A posted task would run too early: a batch of tasks also runs the tasks that they post.
     loop_.post_after(duration::zero(), [this, owner = core_.weak_from_this()] {
       if (const auto owner_share = owner.lock()) begin_turn();
     });

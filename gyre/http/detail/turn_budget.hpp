@@ -66,8 +66,8 @@ class turn_budget {
 
   server_core& core_;
   event_loop& loop_;
-  intrusive_list<exchange> waiting_exchanges_;  // for their stops
-  intrusive_list<sharing_client> clients_;      // which wait for their shares
+  intrusive_list<exchange> waiting_exchanges_;  // exchanges that end when the stop begins
+  intrusive_list<sharing_client> clients_;      // clients that wait for their shares
   std::size_t work_ = 0;
   std::size_t stops_ = 0;
   bool awaits_turn_ = false;

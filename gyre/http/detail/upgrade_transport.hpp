@@ -28,7 +28,7 @@ class upgrade_transport final : public websocket_transport {
   void end_wait() noexcept override;
   void interrupt() noexcept override {}
   std::optional<task<>> send(std::span<const std::byte> bytes) override;
-  // A stream that is reset drops the bytes that wait for their turn.
+  // Waiting output survives a failure on HTTP/1.1 only, as the reset of a stream drops it.
   bool keeps_output() const noexcept override { return !is_of_http2_; }
 
  private:

@@ -78,7 +78,7 @@ bool utf8_validator::feed(std::span<const std::byte> bytes) noexcept {
     while (end - position >= 8) {
       if ((load_word(position) & high_bits) == 0) {
         position += sizeof(std::uint64_t);
-        if (end - position >= 32) break;  // perhaps the text continues in ASCII
+        if (end - position >= 32) break;  // the text may continue in ASCII
         continue;
       }
       while (*position < 0x80) ++position;

@@ -24,8 +24,8 @@ class utf8_validator {
  private:
   bool begin_character(std::uint8_t lead) noexcept;
 
-  std::uint8_t missing_bytes_ = 0;  // bytes that the current character lacks
-  std::uint8_t lowest_ = 0;         // the range of its next byte
+  std::uint8_t missing_bytes_ = 0;  // how many bytes the current character lacks
+  std::uint8_t lowest_ = 0;         // the range of the character's next byte
   std::uint8_t highest_ = 0;
 };
 

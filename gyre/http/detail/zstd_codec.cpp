@@ -41,7 +41,7 @@ class zstd_encoder final : public encoder {
   ZSTD_CStream* state_;
 };
 
-// Accepts a body of several frames.
+// Decodes zstd. A body may have several frames.
 class zstd_decoder final : public decoder {
  public:
   zstd_decoder() : state_(ZSTD_createDStream()) {

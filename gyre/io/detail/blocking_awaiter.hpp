@@ -102,7 +102,7 @@ class [[nodiscard]] blocking_awaiter final : blocking_work {
 
   Function function_;
   [[no_unique_address]] std::tuple<Arguments...> arguments_;
-  const task_context* context_ = nullptr;  // the coroutine's, once the call is awaited
+  const task_context* context_ = nullptr;  // the coroutine's context; null before the await
   std::variant<std::monostate, stored, std::exception_ptr> outcome_;
   // The last member: its destructor waits for a call that uses the others.
   std::optional<blocking_call> call_;

@@ -59,7 +59,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     call_ = nullptr;
   }
 
-  // Ends one ownership of the ticket: that of the coroutine, the pool or the wake-up.
+  // Ends one ownership of the ticket, which the coroutine, the pool and the wake-up have.
   void release() noexcept {
     if (owners_.fetch_sub(1) == 1) delete this;
   }
@@ -113,7 +113,7 @@ bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context&
   ticket& new_ticket = *(ticket_ = new ticket(*this));
   if (may_stop) stop_callback_.emplace(context.stop, on_stop{this});
   if (!new_ticket.change(ticket::state::beginning, ticket::state::waiting)) {
-    new_ticket.release();  // on behalf of the pool, which did not get the ticket
+    new_ticket.release();  // ends the pool's ownership, as it did not get the ticket
     return false;
   }
   // From now on a stop resumes the coroutine, which may destroy this object.

@@ -62,7 +62,7 @@ class blocking_call {
   std::coroutine_handle<> coroutine_;
   executor* pool_;
   blocking_work& work_;
-  const task_context* context_ = nullptr;  // the coroutine's, once the call is awaited
+  const task_context* context_ = nullptr;  // the coroutine's context; null before the await
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
   bool is_stoppable_;

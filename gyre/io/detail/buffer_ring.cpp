@@ -81,22 +81,22 @@ void buffer_ring::queue::push(buffer_ring& ring, std::uint16_t index, std::size_
   buffer& loan = ring.begin_loan(index);
   loan.content = {ring.bytes_of(index), count};
   loan.next = index;
-  if (!empty()) std::swap(loan.next, ring.states_[newest_].next);
-  newest_ = index;
+  if (!empty()) std::swap(loan.next, ring.states_[newest_index_].next);
+  newest_index_ = index;
 }
 
 received buffer_ring::queue::pop(buffer_ring& ring) noexcept {
-  buffer& newest_buffer = ring.states_[newest_];
+  buffer& newest_buffer = ring.states_[newest_index_];
   buffer& oldest_buffer = ring.states_[newest_buffer.next];
   newest_buffer.next = oldest_buffer.next;
-  if (&oldest_buffer == &newest_buffer) newest_ = none;
-  return received(oldest_buffer, oldest_buffer.content);  // takes over the queue's loan
+  if (&oldest_buffer == &newest_buffer) newest_index_ = none;
+  return received(oldest_buffer, oldest_buffer.content);  // the object takes over the queue's loan
 }
 
 std::size_t buffer_ring::queue::read(buffer_ring& ring, std::span<std::byte> memory) noexcept {
   std::size_t total = 0;
   while (!empty() && total < memory.size()) {
-    std::span<const std::byte>& content = ring.states_[ring.states_[newest_].next].content;
+    std::span<const std::byte>& content = ring.states_[ring.states_[newest_index_].next].content;
     const std::size_t count = std::min(content.size(), memory.size() - total);
     std::memcpy(memory.data() + total, content.data(), count);
     content = content.subspan(count);

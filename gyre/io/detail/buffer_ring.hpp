@@ -59,7 +59,7 @@ class buffer_ring {
   io_uring_buf_ring* descriptors_ = nullptr;  // memory shared with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
-  unsigned buffer_count_ = first_buffers;  // the number of buffers that have been given to a ring
+  unsigned buffer_count_ = first_buffers;  // how many buffers a ring has got
   unsigned lent_count_ = 0;
 };
 
@@ -67,14 +67,14 @@ struct buffer_ring::buffer : receive_block {
   buffer() noexcept : receive_block(&give_back) {}
 
   buffer_ring* ring = nullptr;
-  // The members of a buffer that is in a queue.
+  // The members below describe a buffer that is in a queue.
   std::uint16_t next = 0;  // the next newer buffer; for the newest one, the oldest
   std::span<const std::byte> content;
 };
 
 class buffer_ring::queue {
  public:
-  bool empty() const noexcept { return newest_ == none; }
+  bool empty() const noexcept { return newest_index_ == none; }
   /// Appends a filled buffer. Each call for a queue must name the same ring.
   void push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept;
   /// Lends the oldest piece; the queue must not be empty.
@@ -88,7 +88,7 @@ class buffer_ring::queue {
  private:
   static constexpr std::uint16_t none = buffers;
 
-  std::uint16_t newest_ = none;
+  std::uint16_t newest_index_ = none;
 };
 
 }  // namespace gyre::io::detail

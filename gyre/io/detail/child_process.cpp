@@ -67,7 +67,7 @@ child_process::~child_process() {
   const auto id = static_cast<id_t>(descriptor_.get());
   const auto info = system::wait_for(by_pidfd, id, WEXITED | WNOHANG);
   if (!info || info->si_pid != 0) return;
-  // Leaves the reaping to others: the kernel frees the child's memory first, and the loop must not
+  // The reaping is left to others: the kernel frees the child's memory first, and the loop must not
   // wait for that.
   const int pidfd = descriptor_.release();
   const auto reap_and_close = [pidfd] {

@@ -23,8 +23,8 @@ int directory_stack::open_root(int directory, const char* name, int flags) {
 
 int directory_stack::enter(const char* name, bool through_symlink) {
   if (through_symlink && symlinks_ == max_symlinks) return ELOOP;
-  const int follow = through_symlink ? 0 : O_NOFOLLOW;
-  auto fd = system::open_at(innermost().fd(), name, O_DIRECTORY | follow);
+  const int follow_flag = through_symlink ? 0 : O_NOFOLLOW;
+  auto fd = system::open_at(innermost().fd(), name, O_DIRECTORY | follow_flag);
   if (!fd) return fd.error();
   level child{.through_symlink = through_symlink};
   if (const int error = identify(fd->get(), child.id); error != 0) return error;

@@ -175,7 +175,8 @@ class fair_queue {
     std::size_t bytes() const noexcept { return units * unit; }
   };
 
-  // Counts modulo 2^16: after a pause, a handle is mistaken for a busy one in one of 4000 cases.
+  // The count is modulo 2^16: after a pause, a handle is mistaken for a busy one in one of 4000
+  // cases.
   std::uint16_t rounds_since(usage last_usage) const noexcept {
     return static_cast<std::uint16_t>(round_ - last_usage.round);
   }
@@ -191,7 +192,7 @@ class fair_queue {
   std::size_t share_ = max_share;
   std::size_t late_share_of_new_ = max_share;
   std::size_t turn_ = min_turn;
-  std::size_t moved_bytes_ = 0;  // bytes moved in this turn
+  std::size_t moved_bytes_ = 0;  // the bytes that were moved in this turn
   std::uint16_t round_ = 0;
 };
 

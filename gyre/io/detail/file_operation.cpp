@@ -75,7 +75,7 @@ void ring_operation::stop() noexcept try {
 }
 
 void ring_operation::disarm_stop() noexcept {
-  stop_callback_.reset();  // waits for a stop callback that runs on another thread
+  stop_callback_.reset();  // the reset waits for a stop callback that runs on another thread
   if (stop_target_ != nullptr) *stop_target_ = nullptr;
 }
 

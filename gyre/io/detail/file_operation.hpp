@@ -132,10 +132,11 @@ class [[nodiscard]] file_operation {
   }
 
   const char* name_;
-  const task_context* context_ = nullptr;  // the coroutine's, once the operation is awaited
+  const task_context* context_ = nullptr;  // the coroutine's context; null before the await
   file_operation_options options_;
   Steps steps_;
-  std::variant<std::monostate, ring_operation, blocking_call> wait_;  // refers to the steps
+  // The wait refers to the steps.
+  std::variant<std::monostate, ring_operation, blocking_call> wait_;
 };
 
 }  // namespace gyre::io::detail

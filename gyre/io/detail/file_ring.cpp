@@ -82,7 +82,7 @@ std::optional<result> file_ring::start(file_call& call) noexcept {
     return result::failure(EINVAL);
   }
   call.cancelled = false;
-  // Makes the call on this thread if the kernel lacks memory for it.
+  // Without memory in the kernel, this thread makes the call.
   if (!submit(call)) return perform(command);
   collect();
   if (!call.completion || !within_limits(command)) return {};
@@ -95,9 +95,9 @@ bool file_ring::within_limits(const file_command& command) noexcept {
   return std::exchange(at_once_, at_once_ - std::min(at_once_, weight)) > 0;
 }
 
-void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
+void file_ring::prepare_entry(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // A system call moves no more bytes either.
+  // A system call has the same limit.
   constexpr std::size_t max_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, max_bytes));
   switch (command.kind) {
@@ -126,7 +126,7 @@ void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexce
 
 io_uring_sqe* file_ring::new_entry() noexcept {
   if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) return entry;
-  io_uring_submit(&ring_);  // makes room: the kernel has not taken some entries yet
+  io_uring_submit(&ring_);  // the call makes room, as the kernel has not taken some entries yet
   return io_uring_get_sqe(&ring_);
 }
 
@@ -134,7 +134,7 @@ bool file_ring::submit(file_call& call) noexcept {
   if (fd() < 0) return false;
   io_uring_sqe* const entry = new_entry();
   if (entry == nullptr) return false;
-  prepare(*entry, call.command);
+  prepare_entry(*entry, call.command);
   io_uring_sqe_set_data(entry, &call);
   call.completion.reset();
   call.thread = this_thread();
@@ -153,7 +153,7 @@ bool file_ring::enter(io_uring_sqe& entry) noexcept {
     const int result = io_uring_submit(&ring_);
     if (io_uring_sq_ready(&ring_) == 0) return true;
     submits_again = result == -EINTR;
-    if (result == -EBUSY) {  // completions must be taken first
+    if (result == -EBUSY) {  // the completions must be taken first
       const std::size_t count = done_count_;
       collect();
       submits_again = done_count_ != count;
@@ -171,7 +171,7 @@ void file_ring::collect() noexcept {
              io_uring_peek_batch_cqe(&ring_, completions.data(), completions.size())) {
     for (const io_uring_cqe* const completion : std::span(completions).first(count)) {
       auto* const call = static_cast<file_call*>(io_uring_cqe_get_data(completion));
-      if (call != nullptr) finish(*call, completion->res);
+      if (call != nullptr) finish_call(*call, completion->res);
     }
     io_uring_cq_advance(&ring_, count);
   }
@@ -189,7 +189,7 @@ constexpr bool is_interruption(int error) noexcept {
          error == restart_block;
 }
 
-void file_ring::finish(file_call& call, int value) noexcept {
+void file_ring::finish_call(file_call& call, int value) noexcept {
   if (is_interruption(-value)) value = -EINTR;
   call.unlink();
   call.completion =
@@ -250,8 +250,8 @@ void file_ring::recreate_ring_in_child() {
   ring_.ring_fd = -1;
   while (!pending_calls_.empty()) {
     file_call& call = pending_calls_.front();
-    call.thread = this_thread();  // so that reap() does not make it again
-    finish(call, -ECANCELED);
+    call.thread = this_thread();  // a call without a thread is not made again by reap()
+    finish_call(call, -ECANCELED);
   }
   open();
 }

@@ -58,12 +58,12 @@ class file_ring final : public file_service {
   static constexpr std::size_t max_bytes_at_once = std::size_t{1} << 20;
 
   void open();
-  static void prepare(io_uring_sqe& entry, const file_command& command) noexcept;
+  static void prepare_entry(io_uring_sqe& entry, const file_command& command) noexcept;
   io_uring_sqe* new_entry() noexcept;
   bool submit(file_call& call) noexcept;
   bool enter(io_uring_sqe& entry) noexcept;
   void collect() noexcept;
-  void finish(file_call& call, int value) noexcept;
+  void finish_call(file_call& call, int value) noexcept;
   result take(file_call& call) noexcept;
   bool within_limits(const file_command& command) noexcept;
 

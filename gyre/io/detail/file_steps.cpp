@@ -74,7 +74,7 @@ file_steps::next write_steps::begin() noexcept {
 
 file_steps::next write_steps::advance(result outcome) noexcept {
   if (!outcome) return fail(outcome.error_number());
-  if (outcome.count() == 0) return fail(EIO);  // a device takes nothing, without an error
+  if (outcome.count() == 0) return fail(EIO);  // a device may take no bytes without an error
   rest_ = rest_.subspan(outcome.count());
   offset_ += outcome.count();
   return begin();

@@ -71,14 +71,14 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
   const auto id = static_cast<file_watch>(++last_watch_);
   program_watch settings{.id = id,
                          .path = absolute_path.native(),
-                         .only = {},
+                         .only_name = {},
                          .changes = options.changes,
                          .mask = mask_of(options),
                          .is_recursive = options.recursive};
   if (options.by_name) {
-    settings.only = absolute_path.filename().native();
+    settings.only_name = absolute_path.filename().native();
     settings.path = absolute_path.parent_path().native();
-    if (settings.only.empty() || settings.only == "." || settings.only == "..") {
+    if (settings.only_name.empty() || settings.only_name == "." || settings.only_name == "..") {
       throw std::invalid_argument(
           "gyre::io::file_watcher: a watch by name needs the name of a file at the end of its "
           "path");
@@ -106,7 +106,7 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
       if (failure) throw_watch_error(failure, "the directories in " + watch.path);
     }
   } catch (...) {
-    forget(id);
+    remove_watch(id);
     throw;
   }
   return id;
@@ -114,10 +114,10 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
 
 bool file_watches::remove(file_watch watch) noexcept {
   std::erase_if(ready_events_, [&](const file_event& event) { return event.watch == watch; });
-  return forget(watch);
+  return remove_watch(watch);
 }
 
-bool file_watches::forget(file_watch watch) noexcept {
+bool file_watches::remove_watch(file_watch watch) noexcept {
   const auto entry = watches_.find(watch);
   if (entry == watches_.end()) return false;
   if (entry->second.top != nullptr) trees_.drop(*entry->second.top);
@@ -154,11 +154,11 @@ std::optional<std::expected<file_event, std::error_code>> file_watches::try_take
         has_lost_ = false;
         return file_event{.kind = file_change::overflowed};
       }
-      if (trees_.step()) continue;
+      if (trees_.scan_next()) continue;
       const progress outcome = process_record();
       if (outcome == progress::some) continue;
       if (outcome == progress::none) {
-        if (trees_.settle()) continue;
+        if (trees_.verify_next()) continue;
         await_retry();
       }
       return std::nullopt;
@@ -187,7 +187,7 @@ file_watches::progress file_watches::process_record() {
   if (other) {
     process_rename(record, *other);
   } else {
-    process(record);
+    process_record(record);
   }
   follow_changed_paths();
   return progress::some;
@@ -200,8 +200,8 @@ bool file_watches::awaits_other_part() noexcept {
   return true;
 }
 
-void file_watches::report(const watched_inode& inode, file_change kind,
-                          const inotify_record& record, std::string_view old_name) {
+void file_watches::report_event(const watched_inode& inode, file_change kind,
+                                const inotify_record& record, std::string_view old_name) {
   const program_watch& watch = inode.watch;
   if (!contains(watch.changes, kind)) return;
   if (watched_inodes::any_on_way(inode,
@@ -212,22 +212,22 @@ void file_watches::report(const watched_inode& inode, file_change kind,
     // The records of its parent report a directory in a tree. A watch by name concerns only the
     // name, which has left the directory when the directory moves.
     if (!inode.is_top()) return;
-    if (!watch.only.empty() && kind != file_change::moved_from) return;
-  } else if (!watch.only.empty() && record.name != watch.only) {
+    if (!watch.only_name.empty() && kind != file_change::moved_from) return;
+  } else if (!watch.only_name.empty() && record.name != watch.only_name) {
     return;
   }
-  file_event event{
-      .watch = watch.id,
-      .kind = kind,
-      .is_directory = (record.mask & IN_ISDIR) != 0,
-      .name = watch.only.empty() ? watched_inodes::path_of(inode, record.name) : std::string()};
+  file_event event{.watch = watch.id,
+                   .kind = kind,
+                   .is_directory = (record.mask & IN_ISDIR) != 0,
+                   .name = watch.only_name.empty() ? watched_inodes::path_of(inode, record.name)
+                                                   : std::string()};
   if (contains(file_change::moved_from | file_change::moved_to, kind)) event.cookie = record.cookie;
   if (kind == file_change::renamed) event.old_name = old_name;
   ready_events_.push_back(std::move(event));
   if (watch.owner != nullptr) watch.owner->last_reported_record = record_;
 }
 
-void file_watches::process(const inotify_record& record) {
+void file_watches::process_record(const inotify_record& record) {
   if ((record.mask & IN_Q_OVERFLOW) != 0) {
     has_lost_ = true;
     return;
@@ -246,7 +246,7 @@ void file_watches::process(const inotify_record& record) {
   trees_.inodes().collect(record.watch_descriptor, sources_);
   for (const watched_inode* const inode : sources_) {
     for (const auto& [events, kind] : kinds) {
-      if ((record.mask & events) != 0) report(*inode, kind, record);
+      if ((record.mask & events) != 0) report_event(*inode, kind, record);
     }
     note_change(*inode, record);
   }
@@ -264,10 +264,10 @@ void file_watches::process(const inotify_record& record) {
 }
 
 // Collects the watched inodes that `part` concerns. A watch by name concerns only that name.
-void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& inodes) {
+void file_watches::collect_inodes(const inotify_record& part, std::vector<watched_inode*>& inodes) {
   trees_.inodes().collect(part.watch_descriptor, inodes);
   std::erase_if(inodes, [&](const watched_inode* inode) {
-    const std::string& only_name = inode->watch.only;
+    const std::string& only_name = inode->watch.only_name;
     return !only_name.empty() && only_name != part.name;
   });
 }
@@ -277,29 +277,29 @@ void file_watches::process_rename(const inotify_record& old_part, const inotify_
   const auto in_watch_of = [](const watched_inode* inode) {
     return [inode](const watched_inode* other) { return &other->watch == &inode->watch; };
   };
-  collect(old_part, sources_);
-  collect(new_part, targets_);
+  collect_inodes(old_part, sources_);
+  collect_inodes(new_part, targets_);
   for (watched_inode* const source : sources_) {
     note_change(*source, old_part);
     const auto target = std::ranges::find_if(targets_, in_watch_of(source));
     const bool is_tree = is_directory && source->watch.is_recursive;
     if (target == targets_.end()) {
-      report(*source, file_change::moved_from, old_part);
+      report_event(*source, file_change::moved_from, old_part);
       if (is_tree) trees_.leave(*source, old_part.name);
       continue;
     }
     const std::string old_name = watched_inodes::path_of(*source, old_part.name);
     if (!is_tree || trees_.move(*source, old_part.name, **target, new_part.name)) {
-      report(**target, file_change::renamed, new_part, old_name);
+      report_event(**target, file_change::renamed, new_part, old_name);
     } else {
-      report(*source, file_change::moved_from, old_part);
-      report(**target, file_change::moved_to, new_part);
+      report_event(*source, file_change::moved_from, old_part);
+      report_event(**target, file_change::moved_to, new_part);
     }
   }
   for (watched_inode* const target : targets_) {
     note_change(*target, new_part);
     if (std::ranges::any_of(sources_, in_watch_of(target))) continue;
-    report(*target, file_change::moved_to, new_part);
+    report_event(*target, file_change::moved_to, new_part);
     if (is_directory && target->watch.is_recursive) trees_.come(*target, new_part.name);
   }
 }
@@ -318,7 +318,7 @@ void file_watches::process_end(int watch_descriptor) {
       owner->must_follow = has_changed_path_ = true;
       continue;
     }
-    forget(watch_id);
+    remove_watch(watch_id);
     ready_events_.push_back({.watch = watch_id, .kind = file_change::unwatched});
   }
 }
@@ -353,7 +353,7 @@ path_end file_watches::follow_path(program_watch& watch) {
       const bool must_report = step.kind != path_step::role::link;
       steps.push_back({.id = watch.id,
                        .path = step.directory,
-                       .only = step.name,
+                       .only_name = step.name,
                        .changes = must_report ? watch.changes : file_change::none,
                        .mask = must_report ? watch.mask | name_changes : name_changes,
                        .is_recursive = false,
@@ -368,7 +368,7 @@ path_end file_watches::follow_path(program_watch& watch) {
   // Without links the watch stays with its directory, wherever that is now.
   const bool keeps_directory = !watch.steps.empty() && !watch.has_links && !end.has_links;
   if (!keeps_directory) watch.steps.swap(steps);
-  drop_steps(steps);  // after adding the new steps, so that directories of both stay watched
+  drop_steps(steps);  // last, so that directories of both paths stay watched
   watch.has_links = end.has_links;
   return end;
 }
@@ -376,8 +376,8 @@ path_end file_watches::follow_path(program_watch& watch) {
 void file_watches::note_change(const watched_inode& inode, const inotify_record& record) noexcept {
   program_watch* const owner = inode.watch.owner;
   if (owner == nullptr) return;
-  const bool is_name =
-      record.name == inode.watch.only && (record.mask & (IN_CREATE | IN_DELETE | IN_MOVE)) != 0;
+  const bool is_name = record.name == inode.watch.only_name &&
+                       (record.mask & (IN_CREATE | IN_DELETE | IN_MOVE)) != 0;
   const bool is_directory =
       record.name.empty() && (record.mask & IN_MOVE_SELF) != 0 && owner->has_links;
   if (is_name || is_directory) owner->must_follow = has_changed_path_ = true;

@@ -51,7 +51,7 @@ class file_watches : public gyre::detail::slab_object {
  private:
   enum class progress { some, none, awaits_other_part };
 
-  bool forget(file_watch watch) noexcept;
+  bool remove_watch(file_watch watch) noexcept;
   void drop_steps(std::list<program_watch>& steps) noexcept;
   path_end follow_path(program_watch& watch);
   void follow_changed_paths();
@@ -61,13 +61,13 @@ class file_watches : public gyre::detail::slab_object {
   void read_trees_again();
   progress process_record();
   bool awaits_other_part() noexcept;
-  void process(const inotify_record& record);
+  void process_record(const inotify_record& record);
   void process_rename(const inotify_record& old_part, const inotify_record& new_part);
   void process_end(int watch_descriptor);
   void find_ended_watches();
-  void collect(const inotify_record& part, std::vector<watched_inode*>& inodes);
-  void report(const watched_inode& inode, file_change kind, const inotify_record& record,
-              std::string_view old_name = {});
+  void collect_inodes(const inotify_record& part, std::vector<watched_inode*>& inodes);
+  void report_event(const watched_inode& inode, file_change kind, const inotify_record& record,
+                    std::string_view old_name = {});
   void retry_starved();
   void await_retry() noexcept;
   void wake_at(steady_time time) noexcept;
@@ -97,7 +97,8 @@ class file_watches : public gyre::detail::slab_object {
   };
   wake_timer timer_;
   std::optional<steady_time> pair_deadline_;  // limits the wait for the second part of a rename
-  std::optional<steady_time> retry_time_;     // when to read again the trees that could not be read
+  // The time to read again the trees that could not be read.
+  std::optional<steady_time> retry_time_;
   line waits_;
 };
 

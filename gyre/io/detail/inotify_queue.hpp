@@ -17,7 +17,7 @@ namespace gyre::io::detail {
 /// An event as the kernel reports it, without its padding. Lifetime: the name is valid until the
 /// next read() of the queue.
 struct inotify_record {
-  int watch_descriptor;  // as in inotify(7)
+  int watch_descriptor;  // the number that inotify(7) calls wd
   std::uint32_t mask;
   std::uint32_t cookie;
   std::string_view name;
@@ -41,7 +41,7 @@ class inotify_queue {
   /// number: that of opening a file of /proc, or ENOSYS if the kernel does not list watches there.
   std::expected<std::vector<int>, int> descriptors() const;
 
-  // The other members need a queue that is not empty.
+  // The other functions need a queue that is not empty.
 
   std::uint32_t front_mask() const noexcept { return record_at(first_).mask; }
   inotify_record take_front() noexcept;

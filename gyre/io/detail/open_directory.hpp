@@ -52,7 +52,7 @@ class open_directory {
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  ::off64_t position_ = 0;  // the position after the entry that next() returned last
+  ::off64_t position_ = 0;  // the position after the last returned entry
 };
 
 }  // namespace gyre::io::detail

@@ -12,7 +12,7 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr int max_links = 40;  // the kernel's limit
+constexpr int max_links = 40;  // Linux's limit of links on one path
 
 bool names_nothing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
 
@@ -70,7 +70,7 @@ class path_walk {
       end_.has_links = true;
       if (++links_ > max_links) return fail(ELOOP);
       const auto target = system::read_link(path.c_str());
-      if (!target || target->empty()) continue;  // another file has just replaced the link
+      if (!target || target->empty()) continue;  // another file has replaced the link
       if (target->front() == '/') directory_.clear();
       return push_names(names_, *target);
     }
@@ -95,7 +95,7 @@ class path_walk {
 
   const std::function<int(const path_step&)>& visit_;
   std::vector<std::string> names_;  // names still to be walked; the next name is last
-  std::string directory_;           // without links, and without a slash at its end
+  std::string directory_;           // has no links, and no slash at its end
   int links_ = 0;
   path_end end_;
 };

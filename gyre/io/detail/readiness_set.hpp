@@ -37,7 +37,7 @@ class readiness_set {
   void use(int epoll);
   std::size_t size() const noexcept { return count_; }
 
-  // The poller has functions with the same names and parameters, which call these.
+  // The poller has functions of the same names and parameters, which call these functions.
   void watch(readiness_operation& op, readiness interest, trigger mode);
   void rewatch(readiness_operation& op, readiness interest, trigger mode);
   void unwatch(readiness_operation& op) noexcept;

@@ -139,7 +139,7 @@ result gather(const request& request, std::span<const iovec> pieces) noexcept {
     return retried([&] { return ::writev(fd, pieces.data(), static_cast<int>(pieces.size())); });
   }
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg only reads it
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg(2) only reads the pieces
   message.msg_iovlen = pieces.size();
   return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }
@@ -215,7 +215,7 @@ void ready_requests::detach(handle& target) noexcept {
   if (!target.attached()) return;
   remove(target);
   if (target.flags.has(handle_flag::queued)) queue_.remove(target);
-  if (current_ == &target) current_ = nullptr;
+  if (visited_handle_ == &target) visited_handle_ = nullptr;
   handles_.erase(target);
   target.reader = target.writer = nullptr;
   target.flags.clear();
@@ -342,18 +342,18 @@ void ready_requests::serve_requests(handle& target, std::size_t share, std::size
     bool is_done = false;
     ~visit() { self.end_visit(target, !is_done); }
   } this_visit{*this, target};
-  current_ = &target;
+  visited_handle_ = &target;
   wants_more_ = false;
   begin_share(share);
   serve_writer(target, completions);
-  if (current_ == &target) serve_reader(target, completions);
+  if (visited_handle_ == &target) serve_reader(target, completions);
   this_visit.is_done = true;
 }
 
 void ready_requests::end_visit(handle& target, bool is_interrupted) noexcept {
   const std::size_t cost = cost_of_visit();
   queue_.note_moved(cost);
-  if (std::exchange(current_, nullptr) != &target) return;
+  if (std::exchange(visited_handle_, nullptr) != &target) return;
   if (wants_more_ || is_interrupted) {
     target.flags.insert(handle_flag::queued);
     queue_.push_old(target);
@@ -382,7 +382,7 @@ void ready_requests::serve_reader(handle& target, std::size_t& completions) {
     if (outcome.would_block()) return await_readiness(target, *reader, completions);
     const bool is_last = ends(*reader, outcome);
     report(target, *reader, outcome, completions);
-    if (is_last || current_ != &target || target.reader != reader) return;
+    if (is_last || visited_handle_ != &target || target.reader != reader) return;
     if (bytes_left(direction::read) == 0) break;
   }
   serve_later(target);
@@ -392,7 +392,7 @@ void ready_requests::serve_reader(handle& target, std::size_t& completions) {
 // visit.
 void ready_requests::serve_later(handle& target) noexcept {
   if (target.flags.has(handle_flag::queued)) return;
-  if (current_ == &target) {
+  if (visited_handle_ == &target) {
     wants_more_ = true;
     return;
   }
@@ -410,8 +410,8 @@ void ready_requests::retry_starved() noexcept {
 
 // ---- carrying a request out by system calls
 
-result ready_requests::note(handle& target, handle_flag readiness, result outcome,
-                            bool is_exhausted) noexcept {
+result ready_requests::note_outcome(handle& target, handle_flag readiness, result outcome,
+                                    bool is_exhausted) noexcept {
   if (outcome.would_block() || is_exhausted) target.flags.erase(readiness);
   return outcome;
 }
@@ -421,15 +421,15 @@ result ready_requests::note_read(handle& target, result outcome, std::size_t siz
                                 !target.flags.has(handle_flag::short_reads_mislead);
   const bool is_exhausted =
       outcome && outcome.count() > 0 && outcome.count() < size && short_reads_tell;
-  if (outcome) spend(direction::read, outcome.count());
+  if (outcome) spend_bytes(direction::read, outcome.count());
   target.flags.erase(handle_flag::trusts_short_read);
   if (is_exhausted) target.flags.insert(handle_flag::trusts_short_read);
-  return note(target, handle_flag::may_read, outcome, is_exhausted);
+  return note_outcome(target, handle_flag::may_read, outcome, is_exhausted);
 }
 
 result ready_requests::note_write(handle& target, result outcome, std::size_t size) noexcept {
-  if (outcome) spend(direction::write, outcome.count());
-  return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < size);
+  if (outcome) spend_bytes(direction::write, outcome.count());
+  return note_outcome(target, handle_flag::may_write, outcome, outcome && outcome.count() < size);
 }
 
 // Makes the calls of a request. After EAGAIN the request is tried again when its handle is
@@ -463,8 +463,8 @@ result ready_requests::perform(handle& target, request& request) noexcept {
       auto& message = *static_cast<receive_message_request&>(request).message;
       const result outcome =
           call_to_read(target, [&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); });
-      if (outcome) spend(direction::read, outcome.count());
-      return note(target, may_read, outcome);
+      if (outcome) spend_bytes(direction::read, outcome.count());
+      return note_outcome(target, may_read, outcome);
     }
     case request_kind::send_message: {
       const auto& message = *static_cast<send_message_request&>(request).message;
@@ -479,8 +479,8 @@ result ready_requests::perform(handle& target, request& request) noexcept {
         return ::recvmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
                           MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
       });
-      if (outcome) spend(direction::read, bytes_in(messages.first(outcome.count())));
-      return note(target, may_read, outcome, outcome && outcome.count() < messages.size());
+      if (outcome) spend_bytes(direction::read, bytes_in(messages.first(outcome.count())));
+      return note_outcome(target, may_read, outcome, outcome && outcome.count() < messages.size());
     }
     case request_kind::send_messages: {
       const std::span<mmsghdr> messages = static_cast<send_messages_request&>(request).messages;
@@ -488,25 +488,28 @@ result ready_requests::perform(handle& target, request& request) noexcept {
         return ::sendmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
                           MSG_NOSIGNAL);
       });
-      if (outcome) spend(direction::write, bytes_in(messages.first(outcome.count())));
+      if (outcome) spend_bytes(direction::write, bytes_in(messages.first(outcome.count())));
       // A shorter count than requested can also mean that one of them failed; the next call reports
       // the error.
-      return note(target, may_write, outcome);
+      return note_outcome(target, may_write, outcome);
     }
     case request_kind::accept: {
       const result outcome = accept(static_cast<accept_request&>(request));
       // accept4(2) makes a socket before it looks for a connection: a call that finds none takes
       // ten times as long as poll(2).
-      return note(target, may_read, outcome, outcome && poll_for(request, POLLIN).would_block());
+      return note_outcome(target, may_read, outcome,
+                          outcome && poll_for(request, POLLIN).would_block());
     }
     case request_kind::connect: {
       const result outcome = connect(static_cast<connect_request&>(request));
       // A socket reports a hang-up before it is connected; later only the peer can cause one.
       if (outcome.would_block()) target.flags.erase(short_reads_mislead);
-      return note(target, may_write, outcome);
+      return note_outcome(target, may_write, outcome);
     }
-    case request_kind::wait_readable: return note(target, may_read, poll_for(request, POLLIN));
-    case request_kind::wait_writable: return note(target, may_write, poll_for(request, POLLOUT));
+    case request_kind::wait_readable:
+      return note_outcome(target, may_read, poll_for(request, POLLIN));
+    case request_kind::wait_writable:
+      return note_outcome(target, may_write, poll_for(request, POLLOUT));
   }
   return result::failure(EINVAL);
 }

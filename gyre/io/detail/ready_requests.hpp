@@ -26,11 +26,11 @@ enum class handle_flag : std::uint8_t {
   // A short read does not mean that the descriptor is empty: the end is near, or there is urgent
   // data.
   short_reads_mislead = 4,
-  queued = 8,              // its requests are tried in the next turn
-  awaits_memory = 16,      // all receive memory was on loan
-  kernel_receives = 32,    // reads are served by take_early()
-  trusts_short_read = 64,  // a short read is why `may_read` is missing
-  always_ready = 128,      // a device that nothing waits for, such as /dev/zero
+  queued = 8,              // the handle's requests are tried in the next turn
+  awaits_memory = 16,      // all receive memory was lent when the handle needed some
+  kernel_receives = 32,    // the kernel receives, and take_early() serves reads
+  trusts_short_read = 64,  // `may_read` is missing because of a short read
+  always_ready = 128,      // a device that is always ready, such as /dev/zero
 };
 
 /// Notes events of poll(2).
@@ -55,8 +55,8 @@ class ready_requests : public backend {
   result attempt(request& request) noexcept final;
   std::size_t share_left(direction side) const noexcept final { return bytes_left(side); }
   void charge(std::size_t bytes) noexcept final {
-    spend(direction::read, bytes);
-    spend(direction::write, bytes);
+    spend_bytes(direction::read, bytes);
+    spend_bytes(direction::write, bytes);
   }
   std::optional<result> cancel(request& request) noexcept final;
   std::optional<result> start_receiving(handle& source,
@@ -68,7 +68,7 @@ class ready_requests : public backend {
   bool end_receiving_ahead(handle& /*source*/) noexcept override { return false; }
   receive_memory& memory() noexcept final { return memory_; }
 
-  // The public members below are for the poller.
+  // The poller calls the public functions below.
   std::size_t attached() const noexcept { return handles_.count(); }
   const handle_table& handles() const noexcept { return handles_; }
   /// Serves the requests of a handle that was reported as ready, or queues the handle for its turn
@@ -122,12 +122,12 @@ class ready_requests : public backend {
   void serve_later(handle& target) noexcept;
 
  private:
-  // The limits for the requests of one visit. fair_queue limits the bytes.
+  // The limits of one visit to a handle, in requests; fair_queue limits the bytes.
   static constexpr unsigned max_at_once = 64;
   static constexpr int max_receives = 4;
   static constexpr int max_accepts = 64;
-  static constexpr int max_rounds = 4;  // calls for a request with a whole buffer
-  // Limits the bytes of each call, even where attempt() ignores the share.
+  static constexpr int max_rounds = 4;  // the calls for one request with a whole buffer
+  // The limit of each call in bytes, which holds even where attempt() ignores the share.
   static constexpr std::size_t max_bytes = fair_queue::max_share;
 
   template <class Over>
@@ -171,8 +171,8 @@ class ready_requests : public backend {
   template <class Request>
   result transfer(Request& request, handle_flag readiness) noexcept;
   // Stores in the handle what a call implies for the next call, and returns the call's outcome.
-  static result note(handle& target, handle_flag readiness, result outcome,
-                     bool is_exhausted = false) noexcept;
+  static result note_outcome(handle& target, handle_flag readiness, result outcome,
+                             bool is_exhausted = false) noexcept;
   result note_read(handle& target, result outcome, std::size_t size) noexcept;
   result note_write(handle& target, result outcome, std::size_t size) noexcept;
   // Begins a visit, in which `bytes` may be moved in each direction.
@@ -188,7 +188,7 @@ class ready_requests : public backend {
   std::size_t bytes_left(direction side) const noexcept {
     return share_left_[side == direction::write ? 1 : 0];
   }
-  void spend(direction side, std::size_t bytes) noexcept {
+  void spend_bytes(direction side, std::size_t bytes) noexcept {
     bytes_left(side) -= std::min(bytes, bytes_left(side));
   }
   std::size_t cost_of_visit() const noexcept {
@@ -204,8 +204,8 @@ class ready_requests : public backend {
   std::array<std::size_t, 2> share_left_ = {fair_queue::max_share, fair_queue::max_share};
   std::size_t request_count_ = 0;
   std::size_t last_receive_ = 0;
-  handle* current_ = nullptr;  // the handle being visited; null once it was detached
-  bool wants_more_ = false;    // whether the handle being visited needs another visit
+  handle* visited_handle_ = nullptr;  // the visited handle; null once it was detached
+  bool wants_more_ = false;           // whether the visited handle needs another visit
   handle_table handles_;
   fair_queue queue_;
   receive_memory memory_;

@@ -74,7 +74,8 @@ struct awaited_operation : Operation {
     requires std::copy_constructible<Operation>
       : Operation(other) {}
 
-  // The parties of the wait: the request's end, and the operation that a stop has posted.
+  // The two parties of the wait are the end of the request, and the operation that a stop has
+  // posted.
   static constexpr gyre::detail::wait_core::parties request_end = 1;
   static constexpr gyre::detail::wait_core::parties posted_stop = 2;
 
@@ -418,7 +419,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
 
   using awaited::deferred_error_;
   std::coroutine_handle<> coroutine_;
-  const task_context* context_ = nullptr;  // the coroutine's, once the operation is awaited
+  const task_context* context_ = nullptr;  // the coroutine's context; null before the await
   event_loop* loop_ = nullptr;
 };
 

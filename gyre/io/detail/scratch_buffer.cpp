@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
-// Returns the buffers of this thread. Not inlined, because a coroutine may have changed threads
-// since it last got their address.
+// Returns the buffers of this thread. The function is not inlined, because a coroutine may have
+// changed threads since it last got their address.
 [[gnu::noinline]] std::array<io::buffer, 2>& buffers_of_thread() noexcept {
   thread_local std::array<io::buffer, 2> buffers;
   return buffers;

@@ -62,7 +62,7 @@ class standing_deadline {
   unique_fd timer_;
   steady_time deadline_ = steady_time::max();
   steady_time last_deadline_ = steady_time::max();
-  unsigned waits_ = 0;  // the number of waits in a row until last_deadline_
+  unsigned waits_ = 0;  // how many waits in a row had last_deadline_
 };
 
 }  // namespace gyre::io::detail

@@ -75,7 +75,7 @@ std::optional<result> read_until_operation::take(io::result outcome) noexcept {
 
 std::optional<result> gather_operation::begin() noexcept {
   for (;;) {
-    // Skips empty pieces; the kernel refuses more than IOV_MAX.
+    // Empty pieces are skipped; the kernel refuses more than IOV_MAX pieces.
     while (!rest_.empty() && first_.iov_base == nullptr && rest_.front().iov_len == 0) {
       rest_ = rest_.subspan(1);
     }

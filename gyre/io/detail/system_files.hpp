@@ -50,7 +50,8 @@ struct file_status : ::statx {
   file_status() noexcept {}
 };
 
-// Calls on the names of files. `flags` has the flags of the system call.
+// The functions below call the system with names of files. `flags` has the flags of the system
+// call.
 
 /// Opens a file with O_CLOEXEC (open(2), openat(2)).
 [[nodiscard]] expected<unique_fd> open(const char* path, int flags, ::mode_t mode = 0) noexcept;
@@ -73,7 +74,7 @@ int unlink_at(int directory, const char* path, int flags) noexcept;
 /// zero.
 [[nodiscard]] int check_access(const char* path, int mode) noexcept;
 
-// Calls on open files.
+// The functions below call the system with open files.
 
 /// Closes the descriptor, even if the call returns an error.
 int close(int fd) noexcept;
@@ -108,7 +109,7 @@ void unmap(std::span<std::byte> mapping) noexcept;
 /// Gives the kernel a hint on the use of a mapping (madvise(2)).
 void advise(std::span<std::byte> mapping, int advice) noexcept;
 
-// Calls on descriptors of any kind.
+// The functions below call the system with descriptors of any kind.
 
 struct pipe_ends {
   unique_fd read_end;
@@ -125,7 +126,7 @@ struct pipe_ends {
 /// is not known.
 [[nodiscard]] bool has_events(int fd, short events) noexcept;
 
-// Calls that watch files by inotify.
+// The functions below watch files by inotify.
 
 /// Makes a non-blocking inotify instance, whose records are read by read().
 [[nodiscard]] expected<unique_fd> open_inotify() noexcept;

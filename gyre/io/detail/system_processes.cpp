@@ -93,7 +93,8 @@ expected<::pid_t> spawn(const spawn_plan& plan) noexcept {
 }
 
 expected<unique_fd> open_process(::pid_t process) noexcept {
-  unique_fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));  // with FD_CLOEXEC
+  // The kernel sets FD_CLOEXEC on this descriptor.
+  unique_fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!pidfd) return std::unexpected(errno);
   return pidfd;
 }

@@ -46,9 +46,8 @@ class basic_thread_parker {
                                        std::memory_order_relaxed)) {
       Futex::wait(state_, parked, deadline);
     }
-    // acquire: pairs with the release in unpark(). Not a plain store, which would overwrite a
-    // wake-up that came after the futex call returned for another reason, and could miss the
-    // waker's writes.
+    // acquire: pairs with the release in unpark(). A plain store would overwrite a wake-up that
+    // came after the futex call had returned for another reason, and could miss the waker's writes.
     state_.exchange(empty, std::memory_order_acquire);
   }
   /// Wakes the owner if it is parked; otherwise makes its next park() return at once. Returns

@@ -52,7 +52,7 @@ void uring::open() {
   if (fd_ < 0) {
     fd_ = ring.ring_fd;
   } else {
-    ::dup3(ring.ring_fd, fd_, O_CLOEXEC);  // cannot fail: both are open
+    ::dup3(ring.ring_fd, fd_, O_CLOEXEC);  // cannot fail: both descriptors are open
     ::close(ring.ring_fd);
     ring.ring_fd = ring.enter_ring_fd = fd_;
   }
@@ -179,10 +179,10 @@ int uring::wait_for_completion(steady_time current_time, steady_time deadline) n
   if (deadline == steady_time::max()) return error_of(io_uring_submit_and_wait(&ring_, 1));
   const auto duration =
       deadline > current_time ? deadline - current_time : steady_time::duration::zero();
-  const timespec precise = gyre::detail::to_timespec(duration);
+  const timespec length = gyre::detail::to_timespec(duration);
   __kernel_timespec timeout{};
-  timeout.tv_sec = precise.tv_sec;
-  timeout.tv_nsec = precise.tv_nsec;
+  timeout.tv_sec = length.tv_sec;
+  timeout.tv_nsec = length.tv_nsec;
   io_uring_cqe* first = nullptr;
   const int result = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
   return error_of(result == -ETIME ? 0 : result);

@@ -19,7 +19,7 @@ namespace gyre::io::detail {
 inline std::uint64_t this_thread() noexcept {
   static constinit std::atomic<std::uint64_t> last = 0;
   static constinit thread_local std::uint64_t number = 0;
-  // relaxed: only uniqueness counts.
+  // relaxed: the numbers only have to be unique.
   if (number == 0) number = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return number;
 }
@@ -57,7 +57,7 @@ class uring {
   /// Returns whether the owner has begun to use the ring, which refuses messages before that. Any
   /// thread, which may read a stale value; async-signal-safe.
   bool takes_messages() const noexcept {
-    return is_in_use_.load(std::memory_order_relaxed);  // relaxed: a hint
+    return is_in_use_.load(std::memory_order_relaxed);  // relaxed: the result is a hint
   }
   /// Posts a completion to a ring, of any process, without a ring of the caller's. Returns whether
   /// that succeeded. Any thread; async-signal-safe.
@@ -105,10 +105,11 @@ class uring {
   uring_features features_;
   int fd_ = -1;
   io_uring ring_{};
-  std::uint64_t thread_ = 0;            // the owner; 0: none yet
-  std::atomic<bool> is_in_use_{false};  // whether there is an owner
+  std::uint64_t thread_ = 0;            // the thread that owns the ring; 0: none yet
+  std::atomic<bool> is_in_use_{false};  // whether a thread owns the ring
   bool is_open_ = false;
-  std::vector<io_uring_cqe> old_completions_;  // completions that are older than those in the ring
+  // Completions that were taken out of the ring before those in it.
+  std::vector<io_uring_cqe> old_completions_;
   std::size_t aside_taken_ = 0;
   std::uint64_t taken_completions_ = 0;
 };

@@ -73,10 +73,10 @@ void uring_requests::add(handle& target) {
 
 void uring_requests::remove(handle& target) noexcept {
   registration& entry = registrations_[target.index];
-  entry.wanted.clear();
+  entry.wanted_kinds.clear();
   entry.is_unconfirmed = false;
   // Accepted connections end with their listener, not when their completions are served.
-  const bool is_accepting = entry.armed.has(subscription::accept);
+  const bool is_accepting = entry.armed_kinds.has(subscription::accept);
   await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
   if (entry.has_early_connections) {
@@ -101,7 +101,7 @@ void uring_requests::remove(handle& target) noexcept {
 void uring_requests::await_end_of(std::uint32_t index) noexcept {
   constexpr int max_attempts = 1000;
   const registration& entry = registrations_[index];
-  if (!entry.armed.empty()) examine_completions();
+  if (!entry.armed_kinds.empty()) examine_completions();
   for (int attempt = 0; entry.has_live(); ++attempt) {
     if (!ring_.usable_here() || attempt == max_attempts) return owner_.abandon_ring();
     cancel_all_of(index);
@@ -123,7 +123,7 @@ void uring_requests::examine_completions() noexcept {
         ring_.at(static_cast<unsigned>(examined_until_ - oldest_number));
     if (tag_of(completion) != subscription_id::tag || !is_last(completion)) continue;
     if (handle* const target = target_of(completion)) {
-      registrations_[target->index].ended.insert(subscription_of(completion));
+      registrations_[target->index].ended_kinds.insert(subscription_of(completion));
     }
   }
 }
@@ -136,14 +136,14 @@ void uring_requests::discard_completions_of(std::uint32_t index) noexcept {
     io_uring_cqe& completion = ring_.at(i);
     if (tag_of(completion) != subscription_id::tag || detail::id_of(completion).index != index)
       continue;
-    discard(completion);
+    discard_completion(completion);
     completion.user_data = ignored_tag;
   }
 }
 
 bool uring_requests::end_receiving_ahead(handle& source) noexcept {
   registration& entry = registrations_[source.index];
-  entry.wanted.clear();
+  entry.wanted_kinds.clear();
   await_end_of(source.index);
   for (unsigned i = 0; i < ring_.ready(); ++i) {
     io_uring_cqe& completion = ring_.at(i);
@@ -163,7 +163,7 @@ void uring_requests::discard_oldest_stale() noexcept {
                         : oldest_completion.user_data != ignored_tag)
       return;
     const io_uring_cqe completion = ring_.take();
-    if (is_subscription) discard(completion);
+    if (is_subscription) discard_completion(completion);
   }
 }
 
@@ -180,7 +180,7 @@ void uring_requests::subscribe_to(handle& target, direction side) noexcept {
   }
   // Bytes that the kernel receives until the subscription ends come first. After its last
   // completion the request is tried again.
-  if (entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept)) {
+  if (entry.armed_kinds.has_any(subscription_set(subscription::receive) | subscription::accept)) {
     unsubscribe(target, subscription::receive);
     return unsubscribe(target, subscription::accept);
   }
@@ -220,14 +220,14 @@ bool uring_requests::prefers_to_receive(const handle& source, registration& entr
 
 void uring_requests::subscribe(handle& target, subscription kind) noexcept {
   registration& entry = registrations_[target.index];
-  entry.wanted.insert(kind);
-  if (!entry.armed.has(kind)) note_change(target);
+  entry.wanted_kinds.insert(kind);
+  if (!entry.armed_kinds.has(kind)) note_change(target);
 }
 
 void uring_requests::unsubscribe(handle& target, subscription kind) noexcept {
   registration& entry = registrations_[target.index];
-  entry.wanted.erase(kind);
-  if (entry.armed.has(kind)) note_change(target);
+  entry.wanted_kinds.erase(kind);
+  if (entry.armed_kinds.has(kind)) note_change(target);
 }
 
 void uring_requests::note_change(handle& target) noexcept {
@@ -251,11 +251,12 @@ bool uring_requests::submit_changes_of(std::uint32_t index) noexcept {
   handle& target = *handles()[index];
   registration& entry = registrations_[index];
   for (const subscription kind : all_subscriptions) {
-    if (entry.wanted.has(kind) && !is_waited_for(target, kind)) entry.wanted.erase(kind);
-    const bool is_wanted = entry.wanted.has(kind);
-    const bool is_armed = entry.armed.has(kind);
+    if (entry.wanted_kinds.has(kind) && !is_waited_for(target, kind))
+      entry.wanted_kinds.erase(kind);
+    const bool is_wanted = entry.wanted_kinds.has(kind);
+    const bool is_armed = entry.armed_kinds.has(kind);
     if (is_wanted && !is_armed && !submit(target, kind)) return false;
-    if (!is_wanted && is_armed && !entry.cancelled.has(kind) && !submit_cancel(index, kind))
+    if (!is_wanted && is_armed && !entry.cancelled_kinds.has(kind) && !submit_cancel(index, kind))
       return false;
   }
   return true;
@@ -294,7 +295,7 @@ bool uring_requests::submit(handle& target, subscription kind) noexcept {
       break;
   }
   submission->user_data = std::uint64_t{id_of(target.index, kind)};
-  registrations_[target.index].armed.insert(kind);
+  registrations_[target.index].armed_kinds.insert(kind);
   update_flags(target);
   return true;
 }
@@ -304,13 +305,14 @@ bool uring_requests::submit_cancel(std::uint32_t index, subscription kind) noexc
   if (submission == nullptr) return false;
   io_uring_prep_cancel64(submission, std::uint64_t{id_of(index, kind)}, 0);
   submission->user_data = ignored_tag;
-  registrations_[index].cancelled.insert(kind);
+  registrations_[index].cancelled_kinds.insert(kind);
   return true;
 }
 
 bool uring_requests::cancel_all_of(std::uint32_t index) noexcept {
   const registration& entry = registrations_[index];
-  const subscription_set subscriptions = entry.armed - (entry.cancelled | entry.ended);
+  const subscription_set subscriptions =
+      entry.armed_kinds - (entry.cancelled_kinds | entry.ended_kinds);
   for (const subscription kind : all_subscriptions) {
     if (subscriptions.has(kind) && !submit_cancel(index, kind)) return false;
   }
@@ -320,7 +322,7 @@ bool uring_requests::cancel_all_of(std::uint32_t index) noexcept {
 bool uring_requests::cancel_all() noexcept {
   bool has_subscriptions = false;
   for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
-    if (registrations_[index].armed.empty()) continue;
+    if (registrations_[index].armed_kinds.empty()) continue;
     has_subscriptions = true;
     if (!cancel_all_of(index)) break;
   }
@@ -335,7 +337,7 @@ void uring_requests::restart() noexcept {
     entry.is_in_changed = false;
     handle* const target = handles()[index];
     if (target == nullptr) continue;
-    entry.wanted = entry.armed = entry.cancelled = entry.ended = {};
+    entry.wanted_kinds = entry.armed_kinds = entry.cancelled_kinds = entry.ended_kinds = {};
     target->flags.insert(handle_flag::may_read);
     target->flags.insert(handle_flag::may_write);
     update_flags(*target);
@@ -357,7 +359,7 @@ void uring_requests::discard_early_data() noexcept {
 
 void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_t& completions) {
   handle* const target = target_of(completion);
-  if (target == nullptr) return discard(completion);
+  if (target == nullptr) return discard_completion(completion);
   if (deliver_bytes(*target, completion)) [[likely]] {
     const auto count = static_cast<std::size_t>(completion.res);
     return hand_over(*target, *target->reader, result::of(count), completions);
@@ -416,7 +418,7 @@ void uring_requests::record(const io_uring_cqe& completion) noexcept {
   if (handle* const target = target_of(completion)) {
     record_for(*target, completion);
   } else {
-    discard(completion);
+    discard_completion(completion);
   }
 }
 
@@ -426,7 +428,7 @@ void uring_requests::record_for(handle& target, const io_uring_cqe& completion) 
   switch (subscription_of(completion)) {
     case subscription::readable:
     case subscription::writable:
-      if (!entry.armed.has(subscription::receive)) entry.is_unconfirmed = false;
+      if (!entry.armed_kinds.has(subscription::receive)) entry.is_unconfirmed = false;
       if (completion.res >= 0) note_events(target, events_of(completion));
       if (target.writer == nullptr) unsubscribe(target, subscription::writable);
       break;
@@ -468,11 +470,11 @@ void uring_requests::record_accepted(handle& target, const io_uring_cqe& complet
     connections_.push_back({target.index, std::move(connection_fd)});
     registrations_[target.index].has_early_connections = true;
   } catch (...) {
-    return;  // closes the connection
+    return;  // the connection is closed
   }
 }
 
-void uring_requests::discard(const io_uring_cqe& completion) noexcept {
+void uring_requests::discard_completion(const io_uring_cqe& completion) noexcept {
   if (has_buffer(completion)) buffers_.recycle(buffer_ring::named_by(completion));
   if (subscription_of(completion) == subscription::accept && completion.res >= 0) {
     unique_fd{completion.res};
@@ -527,7 +529,7 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
       first.msg_len = static_cast<unsigned>(read_early_message(entry, first.msg_hdr));
       return result::of(1);
     }
-    default: return result::of(0);  // reads no bytes
+    default: return result::of(0);  // such a request reads no bytes
   }
 }
 
@@ -571,7 +573,7 @@ void uring_requests::update_flags(handle& target) noexcept {
   const registration& entry = registrations_[target.index];
   auto& flags = target.flags;
   const bool receives =
-      entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept);
+      entry.armed_kinds.has_any(subscription_set(subscription::receive) | subscription::accept);
   if (entry.has_early_data()) {
     flags.insert(kernel_receives);
     flags.insert(may_read);
@@ -598,7 +600,8 @@ void uring_requests::check_some_after_interruption() noexcept {
        --handles_left, --unchecked_handles_) {
     last_checked_ = last_checked_ == 0 ? registrations_.size() - 1 : last_checked_ - 1;
     handle* const candidate = handles()[last_checked_];
-    if (candidate != nullptr && registrations_[last_checked_].armed.has(subscription::receive)) {
+    if (candidate != nullptr &&
+        registrations_[last_checked_].armed_kinds.has(subscription::receive)) {
       note_unconfirmed(*candidate);
     }
   }
@@ -612,12 +615,12 @@ void uring_requests::retry_short_reads() noexcept {
   check_some_after_interruption();
   while (has_unconfirmed()) {
     const std::uint32_t index = unconfirmed_handles_.back();
-    registrations_[index].is_unconfirmed = false;  // drops it from the list
+    registrations_[index].is_unconfirmed = false;  // takes the handle off the list
     handle& target = *handles()[index];
     target.flags.erase(handle_flag::trusts_short_read);
-    const int at_urgent_data = ::sockatmark(target.fd());  // negative if not known
+    const int at_urgent_data = ::sockatmark(target.fd());  // negative if the socket does not tell
     if (at_urgent_data > 0) target.flags.insert(handle_flag::short_reads_mislead);
-    if (registrations_[index].armed.has(subscription::receive)) {
+    if (registrations_[index].armed_kinds.has(subscription::receive)) {
       // When the subscription has ended, the reader is tried by calls, which pass the urgent data.
       if (at_urgent_data > 0) unsubscribe(target, subscription::receive);
       continue;

@@ -42,10 +42,10 @@ namespace gyre::io::detail {
 ///     again, and subscribes again.
 /// (3) When a handle is closed, all ready completions are examined without being taken.
 enum class subscription : std::uint8_t {
-  readable = 1,  // reports when the descriptor becomes readable
+  readable = 1,  // the kernel reports when the descriptor becomes readable
   writable = 2,
-  receive = 4,  // receives all data
-  accept = 8    // accepts all connections
+  receive = 4,  // the kernel receives all data
+  accept = 8    // the kernel accepts all connections
 };
 
 using subscription_set = gyre::detail::flag_set<subscription>;
@@ -149,14 +149,14 @@ class uring_requests final : public ready_requests {
   struct registration {
     std::uint16_t generation = 0;
     buffer_ring::queue early_bytes;
-    std::uint8_t early_error = 0;            // errno's number; came after the early bytes
+    std::uint8_t early_error = 0;            // errno's number of a failure after the early bytes
     bool has_early_connections : 1 = false;  // whether connections_ has any for the handle
     bool prefers_calls : 1 = false;          // whether calls receive instead of the ring
     std::uint8_t small_messages : 5 = 0;     // the number of small messages in a row
-    subscription_set wanted;
-    subscription_set armed;  // subscriptions that the kernel has
-    subscription_set cancelled;
-    subscription_set ended;  // subscriptions whose last completion is ready
+    subscription_set wanted_kinds;
+    subscription_set armed_kinds;  // the subscriptions that the kernel has
+    subscription_set cancelled_kinds;
+    subscription_set ended_kinds;  // the subscriptions whose last completion is ready
     // Whether the index is in changed_handles_ or unconfirmed_handles_. An index in
     // unconfirmed_handles_ may be out of date: `is_unconfirmed` decides.
     bool is_in_changed : 1 = false;
@@ -167,9 +167,11 @@ class uring_requests final : public ready_requests {
       return !early_bytes.empty() || early_error != 0 || has_early_connections;
     }
     void end(subscription kind) noexcept {
-      for (subscription_set* const set : {&wanted, &armed, &cancelled, &ended}) set->erase(kind);
+      for (subscription_set* const set :
+           {&wanted_kinds, &armed_kinds, &cancelled_kinds, &ended_kinds})
+        set->erase(kind);
     }
-    bool has_live() const noexcept { return !(armed - ended).empty(); }
+    bool has_live() const noexcept { return !(armed_kinds - ended_kinds).empty(); }
   };
   static_assert(sizeof(registration) <= 12, "each idle connection has one");
 
@@ -218,7 +220,7 @@ class uring_requests final : public ready_requests {
   }
   void record_for(handle& target, const io_uring_cqe& completion) noexcept;
   // Releases the buffer or the connection in a completion of a removed handle.
-  void discard(const io_uring_cqe& completion) noexcept;
+  void discard_completion(const io_uring_cqe& completion) noexcept;
   // Lends the received bytes to the request that waits for them. Returns false if record_for() must
   // keep them.
   bool deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept;
@@ -240,7 +242,8 @@ class uring_requests final : public ready_requests {
   ring_owner& owner_;
   uring& ring_;
   uring_features features_;
-  chunked_array<registration> registrations_;  // the handle's index is the position
+  // The position of a registration is the handle's index.
+  chunked_array<registration> registrations_;
   // Indices of handles, with room for all: changed_handles_ has the handles whose subscriptions may
   // have to change, unconfirmed_handles_ the handles that wait because a read was short.
   std::vector<std::uint32_t> changed_handles_;
@@ -250,7 +253,7 @@ class uring_requests final : public ready_requests {
   std::size_t unchecked_handles_ = 0;
   std::size_t last_checked_ = 0;
   std::vector<early_connection> connections_;
-  std::uint64_t examined_until_ = 0;  // the number of the first completion not examined
+  std::uint64_t examined_until_ = 0;  // the number of the first unexamined completion
   std::uint64_t examined_completions_ = 0;
   buffer_ring buffers_;
   bool has_buffers_ = false;  // whether the ring has the buffers

@@ -26,15 +26,15 @@ struct watched_inode;
 /// A watch of the program. A recursive watch is a tree.
 struct program_watch {
   file_watch id;
-  std::string path;  // the absolute path
-  std::string only;  // the only name that a watch by name concerns
+  std::string path;       // the absolute path
+  std::string only_name;  // the only name that a watch by name concerns
   file_change changes;
   std::uint32_t mask;  // the events of inotify that the kernel reports
   bool is_recursive;
   watched_inode* top = nullptr;
 
-  // Members of a watch by name that follows links: it has no top, but steps, each of which watches
-  // one name in a directory.
+  // The members below are for a watch by name that follows links: it has no top, but steps, each of
+  // which watches one name in a directory.
   std::list<program_watch> steps = {};
   program_watch* owner = nullptr;  // the watch that a step belongs to
   std::optional<std::pair<dev_t, ino_t>> file = {};
@@ -73,11 +73,11 @@ struct watched_inode {
 
   bool is_top() const noexcept { return parent == nullptr; }
   void want(scan_extent extent) noexcept {
-    if (!wanted) wanted.emplace();
-    *wanted |= extent;
+    if (!wanted_extent) wanted_extent.emplace();
+    *wanted_extent |= extent;
   }
 
-  int watch_descriptor;  // as in inotify(7)
+  int watch_descriptor;  // the number that inotify(7) calls wd
   program_watch& watch;
   watched_inode* parent = nullptr;
   std::string name;  // the inode's name in its parent
@@ -86,13 +86,14 @@ struct watched_inode {
   std::multimap<std::string_view, watched_inode*> children;
 
   unsigned generation = 0;
-  std::optional<scan_extent> wanted;  // how to read the inode; none once it is read
+  std::optional<scan_extent> wanted_extent;  // the way to read the inode; none once it was read
   bool is_queued = false;
-  bool is_doubted = false;
-  bool was_ended = false;   // a record has ended its name; that of the new name is to come
-  bool is_untold = false;   // the inode is not reported under its present name
-  bool is_lost = false;     // its position is not known; changes are reported once it is found
-  bool is_leaving = false;  // set while its part of the tree is dropped
+  bool is_unverified = false;
+  // Whether a record has ended the name; the record of the new name is to come.
+  bool was_ended = false;
+  bool is_unreported = false;  // whether the present name was not yet reported
+  bool is_lost = false;  // whether the position is unknown; changes are reported once it is found
+  bool is_leaving = false;  // true while the inode's part of the tree is dropped
   watched_inode* next_below = nullptr;
 };
 
@@ -100,7 +101,7 @@ struct watched_inode {
 /// share its watch descriptor. Within one watch of the program a descriptor has one position.
 class watched_inodes {
  public:
-  enum class order { oldest, newest };  // which of the children of one name
+  enum class order { oldest, newest };  // selects one of the children of the same name
 
   /// `parent`: null for the top of a watch.
   watched_inode& add(int watch_descriptor, program_watch& watch, watched_inode* parent,

@@ -82,8 +82,8 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
   program_watch& watch = directory.watch;
   std::string path = watch.path;
   if (!directory.is_top()) path.append("/").append(watched_inodes::path_of(directory));
-  const int follow = directory.is_top() ? 0 : O_NOFOLLOW;
-  auto fd = system::open_at(AT_FDCWD, path.c_str(), O_DIRECTORY | follow);
+  const int follow_flag = directory.is_top() ? 0 : O_NOFOLLOW;
+  auto fd = system::open_at(AT_FDCWD, path.c_str(), O_DIRECTORY | follow_flag);
   const int error = fd ? compare(fd->get(), directory) : fd.error();
   if (error == 0) {
     if (watch.leads_elsewhere) begin_again(watch);
@@ -134,7 +134,7 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
     if (is_certain) {
       doubt_others(directory, name, nullptr);
     } else {
-      fail(watch, watch_descriptor.error());
+      note_failure(watch, watch_descriptor.error());
     }
     return {.is_certain = is_certain};
   }
@@ -152,42 +152,42 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
     const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != child;
     if (was_elsewhere) inodes_.move(*child, directory, name, order::newest);
     if ((std::exchange(child->is_lost, false) || was_elsewhere) && !watch.is_new) {
-      retell(*child, !extent.reports_all);
+      report_again(*child, !extent.reports_all);
     }
     if (extent.is_deep) {
       request(*child, {.reports_all = extent.reports_all, .reports_new = true, .is_deep = true});
     }
   }
   child->generation = watch.generation;
-  if (extent.reports_all) child->is_untold = child->was_ended = false;
+  if (extent.reports_all) child->is_unreported = child->was_ended = false;
   doubt_others(directory, name, child);
   return {.is_certain = true, .inode = child, .is_new = is_new};
 }
 
-void watched_trees::doubt(watched_inode& inode) {
-  if (inode.is_doubted) return;
+void watched_trees::mark_unverified(watched_inode& inode) {
+  if (inode.is_unverified) return;
   unverified_inodes_.push_back(&inode);
-  inode.is_doubted = true;
+  inode.is_unverified = true;
 }
 
 void watched_trees::doubt_others(watched_inode& directory, std::string_view name,
                                  const watched_inode* occupant) {
   for (const auto& [key, inode] : watched_inodes::named(directory, name)) {
-    if (inode != occupant) doubt(*inode);
+    if (inode != occupant) mark_unverified(*inode);
   }
 }
 
-bool watched_trees::settle() {
+bool watched_trees::verify_next() {
   if (unverified_inodes_.empty()) return false;
   watched_inode& inode = *unverified_inodes_.back();
   unverified_inodes_.pop_back();
-  inode.is_doubted = false;
+  inode.is_unverified = false;
   const reach_result place = reach(inode);
   if (place.fd) {
-    if (std::exchange(inode.is_lost, false)) retell(inode, true);
-    if (inode.wanted) request(inode, {});
+    if (std::exchange(inode.is_lost, false)) report_again(inode, true);
+    if (inode.wanted_extent) request(inode, {});
   } else if (place.missing_inode == nullptr) {
-    fail(inode.watch, place.error);
+    note_failure(inode.watch, place.error);
   } else if (!place.missing_inode->is_top()) {
     drop(*place.missing_inode);
   } else if (!std::exchange(inode.watch.leads_elsewhere, true)) {
@@ -196,7 +196,7 @@ bool watched_trees::settle() {
   return true;
 }
 
-void watched_trees::fail(program_watch& watch, int error) noexcept {
+void watched_trees::note_failure(program_watch& watch, int error) noexcept {
   watch.failure = watch_error(error);
   if (watch.is_new) return;
   // A shortage is reported once, until a tree could be read again.
@@ -218,9 +218,9 @@ void watched_trees::request(watched_inode& directory, scan_extent extent) {
 void watched_trees::postpone(watched_inode& directory, scan_extent extent, int error) {
   directory.want(extent);
   if (is_absence(error)) {
-    doubt(directory);
+    mark_unverified(directory);
   } else {
-    fail(directory.watch, error);
+    note_failure(directory.watch, error);
   }
 }
 
@@ -241,8 +241,8 @@ void watched_trees::begin_again(program_watch& tree) {
   request(*tree.top, {.reports_new = true, .is_deep = true});
 }
 
-bool watched_trees::step() {
-  if (scans_.empty()) return sweep();
+bool watched_trees::scan_next() {
+  if (scans_.empty()) return drop_lost_inodes();
   read_entry();
   return true;
 }
@@ -252,7 +252,7 @@ void watched_trees::read_entry() {
   watched_inode& directory = *first.of;
   if (!first.entries.is_open()) {
     directory.is_queued = false;
-    first.extent = std::exchange(directory.wanted, std::nullopt).value_or(scan_extent{});
+    first.extent = std::exchange(directory.wanted_extent, std::nullopt).value_or(scan_extent{});
     auto fd = open(directory);
     if (!fd) {
       const scan_extent extent = first.extent;
@@ -262,7 +262,7 @@ void watched_trees::read_entry() {
     }
     first.entries = open_directory(std::move(*fd));
     if (first.extent.reports_all) {
-      for (const auto& [name, child] : directory.children) child->is_untold = true;
+      for (const auto& [name, child] : directory.children) child->is_unreported = true;
     }
     if (first.extent.reports_itself && !directory.is_top()) {
       report_created(*directory.parent, directory.name, true);
@@ -270,7 +270,7 @@ void watched_trees::read_entry() {
   }
   const auto entry = first.entries.next();
   if (!entry || !*entry) {
-    if (!entry) fail(directory.watch, entry.error().value());
+    if (!entry) note_failure(directory.watch, entry.error().value());
     scans_.pop_front();
     return;
   }
@@ -286,7 +286,7 @@ void watched_trees::read_entry() {
 }
 
 // Ends the watches of directories that the last scan of their tree has not found.
-bool watched_trees::sweep() {
+bool watched_trees::drop_lost_inodes() {
   if (rescans_.empty()) return false;
   program_watch& tree = *rescans_.back();
   rescans_.pop_back();
@@ -316,7 +316,8 @@ void watched_trees::report_created(const watched_inode& directory, std::string_v
 
 void watched_trees::come(watched_inode& directory, std::string_view name) {
   const look now = look_at(directory, name);
-  if (now.inode != nullptr && std::exchange(now.inode->was_ended, false)) retell(*now.inode, false);
+  if (now.inode != nullptr && std::exchange(now.inode->was_ended, false))
+    report_again(*now.inode, false);
 }
 
 void watched_trees::leave(watched_inode& directory, std::string_view name) {
@@ -327,7 +328,7 @@ void watched_trees::leave(watched_inode& directory, std::string_view name) {
   if (now.is_certain) {
     drop(*old_child);
   } else {
-    doubt(*old_child);
+    mark_unverified(*old_child);
   }
 }
 
@@ -335,10 +336,10 @@ bool watched_trees::move(watched_inode& source, std::string_view old_name, watch
                          std::string_view name) {
   watched_inode* inode = watched_inodes::child(source, old_name, order::oldest);
   if (inode != nullptr && watched_inodes::is_within(target, *inode)) inode = nullptr;
-  const bool was_told = inode != nullptr && is_told(*inode);
+  const bool was_reported = inode != nullptr && is_reported(*inode);
   if (inode != nullptr) {
     inodes_.move(*inode, target, std::string(name), order::oldest);
-    inode->is_untold = inode->was_ended = false;
+    inode->is_unreported = inode->was_ended = false;
   }
   const look old_look = look_at(source, old_name);
   end_name(source, old_name, old_look);
@@ -346,12 +347,12 @@ bool watched_trees::move(watched_inode& source, std::string_view old_name, watch
   // A directory that was found early under the old name would have its entries mistaken for those
   // of the moved one.
   const bool was_alone = old_look.inode == nullptr || old_look.is_new;
-  if (was_told && was_alone && now.inode == inode) return true;
+  if (was_reported && was_alone && now.inode == inode) return true;
   if (inode != nullptr && now.inode != inode && old_look.inode != inode) {
     inode->is_lost = true;
-    doubt(*inode);
+    mark_unverified(*inode);
   }
-  if (now.inode != nullptr && !now.is_new) retell(*now.inode, false);
+  if (now.inode != nullptr && !now.is_new) report_again(*now.inode, false);
   return false;
 }
 
@@ -368,16 +369,16 @@ void watched_trees::end_name(watched_inode& directory, std::string_view name, co
 }
 
 // Returns whether the program knows the inode under its present name.
-bool watched_trees::is_told(const watched_inode& inode) noexcept {
+bool watched_trees::is_reported(const watched_inode& inode) noexcept {
   return !watched_inodes::any_on_way(inode, [](const watched_inode& ancestor) {
-    return ancestor.is_untold || ancestor.was_ended ||
-           (ancestor.wanted && ancestor.wanted->reports_all);
+    return ancestor.is_unreported || ancestor.was_ended ||
+           (ancestor.wanted_extent && ancestor.wanted_extent->reports_all);
   });
 }
 
 // Reports everything in a directory that was found before its records arrived, or was reported
 // under a name that records have ended since.
-void watched_trees::retell(watched_inode& directory, bool with_itself) {
+void watched_trees::report_again(watched_inode& directory, bool with_itself) {
   request(
       directory,
       {.reports_itself = with_itself, .reports_all = true, .reports_new = true, .is_deep = true});

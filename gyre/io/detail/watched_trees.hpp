@@ -43,10 +43,10 @@ class watched_trees {
   /// found.
   void begin_again(program_watch& tree);
   /// Reads an entry. Returns false if nothing is left to read.
-  bool step();
+  bool scan_next();
   /// Examines a doubted directory again, when all records are processed. Returns false if there is
   /// none.
-  bool settle();
+  bool verify_next();
 
   /// Handles a record that a directory has come into another one.
   void come(watched_inode& directory, std::string_view name);
@@ -76,7 +76,7 @@ class watched_trees {
     open_directory entries = {};
   };
   struct look {
-    bool is_certain;  // whether it is known which inode has the name; false after an error
+    bool is_certain;  // whether the name's inode is known for sure; false after an error
     watched_inode* inode = nullptr;
     bool is_new = false;
   };
@@ -94,22 +94,22 @@ class watched_trees {
   std::expected<int, int> watch_open(int fd, const program_watch& watch) noexcept;
   int compare(int fd, const watched_inode& inode) noexcept;
   static void end_name(watched_inode& directory, std::string_view name, const look& view);
-  static bool is_told(const watched_inode& inode) noexcept;
-  void retell(watched_inode& directory, bool with_itself);
+  static bool is_reported(const watched_inode& inode) noexcept;
+  void report_again(watched_inode& directory, bool with_itself);
   void request(watched_inode& directory, scan_extent extent);
   void postpone(watched_inode& directory, scan_extent extent, int error);
-  void doubt(watched_inode& inode);
+  void mark_unverified(watched_inode& inode);
   void doubt_others(watched_inode& directory, std::string_view name, const watched_inode* occupant);
   void report_created(const watched_inode& directory, std::string_view name, bool is_directory);
-  void fail(program_watch& watch, int error) noexcept;
+  void note_failure(program_watch& watch, int error) noexcept;
   void read_entry();
-  bool sweep();
+  bool drop_lost_inodes();
 
   int inotify_;
   std::deque<file_event>& found_events_;
   watched_inodes inodes_;
   std::deque<scan> scans_;
-  std::vector<program_watch*> rescans_;  // trees that are read again as a whole
+  std::vector<program_watch*> rescans_;  // the trees that are read again as a whole
   std::vector<watched_inode*> unverified_inodes_;
   std::error_code failure_;
   bool has_lacked_resources_ = false;

@@ -172,7 +172,7 @@ class [[nodiscard]] write_received_awaiter {
     ::operator delete(wait_);
   }
 
-  std::uintptr_t word_;  // the tag, and, while idle, the descriptor
+  std::uintptr_t word_;  // holds the tag and, while idle, the descriptor
   union {
     received bytes_;
     end ended_;

@@ -42,7 +42,7 @@ class collection {
   manual_reset_event completion_event_;
   std::mutex mutex_;  // guards the members below
   std::vector<std::optional<part>> parts_;
-  std::size_t running_parts_ = 1;  // parts that have not ended, and one until close_list()
+  std::size_t running_parts_ = 1;  // the parts that have not ended, plus one until close_list()
   bool was_taken_ = false;
 };
 

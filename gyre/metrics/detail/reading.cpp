@@ -9,7 +9,7 @@ namespace gyre::metrics::detail {
 
 reading::~reading() {
   if (collection_ == nullptr) return;
-  // relaxed: a count, which orders nothing.
+  // relaxed: the count orders nothing.
   if (is_counted_) executor_->pending_readings_.fetch_sub(1, std::memory_order_relaxed);
   collection_->end_part();
 }

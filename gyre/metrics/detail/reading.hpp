@@ -34,7 +34,7 @@ class reading {
   void run();
 
  private:
-  std::shared_ptr<collection> collection_;  // null once moved from
+  std::shared_ptr<collection> collection_;  // null after a move
   std::size_t part_;
   std::shared_ptr<watched_executor> executor_;
   std::vector<std::shared_ptr<source>> sources_;

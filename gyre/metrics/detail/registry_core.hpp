@@ -54,7 +54,7 @@ class registry_core {
                                                 exposition_format format, duration limit);
 
  private:
-  // The sources that one executor reads, or that are that executor.
+  // The sources that one executor reads, or whose object that executor is.
   struct group {
     std::shared_ptr<watched_executor> executor;
     std::vector<std::shared_ptr<source>> sources;

@@ -22,7 +22,7 @@ bool source::read(exposition& output) {
 }
 
 void source::remove() noexcept {
-  move_only_function<void(exposition&)> old_function;  // destroyed after unlocking
+  move_only_function<void(exposition&)> old_function;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   is_removed_ = true;
   old_function = std::move(settings_.write);

@@ -36,13 +36,13 @@ class striped_cells {
   /// than stripes.
   void add(std::size_t index, std::uint64_t n) noexcept {
     at(stripe(), index)
-        .fetch_add(n, std::memory_order_relaxed);  // relaxed: a statistic orders nothing
+        .fetch_add(n, std::memory_order_relaxed);  // relaxed: the statistic orders nothing
   }
   /// Adds to two counts of one stripe.
   void add(std::size_t index, std::uint64_t n, std::size_t other_index, std::uint64_t m) noexcept {
     line* const first = stripe();
     at(first, index)
-        .fetch_add(n, std::memory_order_relaxed);  // relaxed: a statistic orders nothing
+        .fetch_add(n, std::memory_order_relaxed);  // relaxed: the statistic orders nothing
     at(first, other_index).fetch_add(m, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t sum(std::size_t index) const noexcept;

@@ -38,7 +38,7 @@ void watched_executor::run(reading work) {
   if (target_->running_here()) return work.run();
   const std::lock_guard lock(mutex_);
   if (objects_ == 0) return;
-  // relaxed: a count, which orders nothing.
+  // relaxed: the count orders nothing.
   if (pending_readings_.load(std::memory_order_relaxed) >= max_pending) return;
   work.count();
   try {

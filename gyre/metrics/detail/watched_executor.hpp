@@ -35,7 +35,8 @@ class watched_executor {
  private:
   friend reading;
 
-  // Readings must not pile up while a loop is held and its metrics are requested.
+  // The maximum of posted readings: they must not pile up while a loop is held and its metrics are
+  // requested.
   static constexpr std::size_t max_pending = 8;
 
   executor* const target_;

@@ -13,20 +13,21 @@ namespace {
 // The largest interval, 73 years: twice this interval plus the time since boot does not overflow.
 constexpr std::chrono::nanoseconds max_interval = duration::max() / 4;
 
-// `accepts` within `interval`.
-gyre::detail::token_rate rate_of(std::size_t accepts, std::chrono::nanoseconds interval) noexcept {
+// Returns the rate of `max_accepts` in each `interval`.
+gyre::detail::token_rate rate_of(std::size_t max_accepts,
+                                 std::chrono::nanoseconds interval) noexcept {
   const std::int64_t fill_time = std::min(interval, max_interval).count();
-  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30));
+  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(max_accepts, 1 << 30));
   return {std::max<std::int64_t>(fill_time / std::max<std::int64_t>(count, 1), 1), fill_time};
 }
 
 }  // namespace
 
-address_limits::address_limits(std::size_t connections, std::size_t accepts,
+address_limits::address_limits(std::size_t connections, std::size_t max_accepts,
                                std::chrono::nanoseconds interval) noexcept
     : connections_(connections),
-      counts_accepts_(accepts != unlimited),
-      accept_rate_(rate_of(accepts, interval)) {}
+      counts_accepts_(max_accepts != unlimited),
+      accept_rate_(rate_of(max_accepts, interval)) {}
 
 bool address_limits::is_limited(const endpoint& peer) const noexcept {
   return (connections_ != unlimited || counts_accepts_) && peer.is_ip();

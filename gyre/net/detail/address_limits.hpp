@@ -24,9 +24,9 @@ class address_limits {
  public:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-  /// Allows each address `connections` at a time, and `accepts` within `interval`, which must be
-  /// positive.
-  address_limits(std::size_t connections, std::size_t accepts,
+  /// Allows each address `connections` at a time, and `max_accepts` within `interval`, which must
+  /// be positive.
+  address_limits(std::size_t connections, std::size_t max_accepts,
                  std::chrono::nanoseconds interval) noexcept;
 
   /// Counts a connection until release() if the peer's limits allow one more. Returns false
@@ -39,7 +39,8 @@ class address_limits {
  private:
   struct entry {
     std::size_t connections = 0;
-    std::int64_t full_at = 0;  // when the address may again open as many as it likes: token_rate
+    // The token_rate's time at which the address may again open as many as it likes.
+    std::int64_t full_at = 0;
   };
 
   bool is_limited(const endpoint& peer) const noexcept;

@@ -25,15 +25,15 @@ attached_output::progress attached_output::send_first(io::handle& socket, io::ba
 attached_output::progress attached_output::send_file_part(io::handle& socket,
                                                           io::backend& io) noexcept {
   output_attachment& part = first();
-  const std::size_t count = std::min(part.left, io::detail::bytes_of_file(io));
+  const std::size_t count = std::min(part.unsent_bytes, io::detail::bytes_of_file(io));
   const io::result outcome =
       io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
   if (outcome.would_block()) return {};
   if (!outcome) return {.error = outcome.error()};
   if (outcome.count() == 0) return {.error = io::errc::unexpected_end};  // the file has shrunk
   io.charge(outcome.count());
-  part.left -= outcome.count();
-  const bool is_sent = part.left == 0;
+  part.unsent_bytes -= outcome.count();
+  const bool is_sent = part.unsent_bytes == 0;
   if (is_sent) remove_first();
   return {.bytes_sent = outcome.count(), .is_sent = is_sent};
 }

@@ -23,7 +23,7 @@ namespace gyre::net::detail {
 struct output_attachment {
   unique_fd file = {};
   ::off_t offset = 0;
-  std::size_t left = 0;
+  std::size_t unsent_bytes = 0;
   std::vector<unique_fd> fds = {};
   std::size_t bytes_before = 0;  // queued bytes between the previous attachment and this one
 
@@ -95,7 +95,7 @@ class attached_output {
   progress send_descriptors(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
 
   std::deque<output_attachment> items_;
-  std::size_t bytes_before_ = 0;  // the sum over all attachments
+  std::size_t bytes_before_ = 0;  // the sum of bytes_before over all attachments
   std::size_t descriptors_ = 0;
 };
 

@@ -22,7 +22,7 @@ class callback_gate {
     explicit pass(callback_gate& gate) noexcept : gate_(gate) {
       // relaxed: the fence orders this store before the load in is_open().
       gate_.call_count_.store(gate_.depth() + 1, std::memory_order_relaxed);
-      asymmetric_light_fence();  // pairs with the heavy fence in close()
+      asymmetric_light_fence();  // this fence pairs with the heavy fence in close()
     }
     pass(const pass&) = delete;
     pass& operator=(const pass&) = delete;

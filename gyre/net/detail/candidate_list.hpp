@@ -50,7 +50,7 @@ class candidate_list {
   std::set<endpoint> known_candidates_;
   address_family first_family_ = address_family::none;
   std::array<version, 2> versions_;  // the IP version of the first candidate, then the other
-  std::size_t next_family_ = 0;      // the index of the version from which the next is taken
+  std::size_t next_family_ = 0;      // the index of the version of the next candidate
 };
 
 }  // namespace gyre::net::detail

@@ -50,14 +50,14 @@ struct connection_backlog {
   io::output_queue output;
   std::array<iovec, max_pieces> pieces;
   io::gather_request writing;
-  io::buffer rest;                               // received bytes that are not consumed
-  std::size_t held_by_program = 0;               // see tcp_connection::count_memory()
-  std::size_t counted_bytes = 0;                 // bytes of the three that the group counts
+  io::buffer rest;                  // received bytes that are not consumed
+  std::size_t held_by_program = 0;  // tcp_connection::count_memory() sets it
+  std::size_t counted_bytes = 0;    // how many bytes of the three members above the group counts
   std::unique_ptr<attached_output> attachments;  // files and descriptors in `output`
   std::unique_ptr<descriptor_input> descriptors;
 
-  // The timer of the idle timeout; once the connection is closed or sending has failed, of the
-  // close timeout.
+  // The idle timeout's timer. It becomes the close timeout's when the connection is closed or
+  // sending has failed.
   progress_timer timer;
   steady_time close_by{};          // the latest time at which closing ends
   progress_timer message_timer;    // limits message_timeout; restarts while `rest` has bytes

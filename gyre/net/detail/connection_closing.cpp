@@ -189,7 +189,7 @@ void connection_closing::on_closing_timer_expired() {
     loop.start_timer(backlog.timer, std::min(deadline, backlog.close_by));
   } else if (phase_ == connection_phase::flushing && self.pending_output() > 0) {
     abort(io::errc::close_timeout);
-  } else if (self.bytes_in_kernel() > 1) {  // the kernel continues to send these bytes
+  } else if (self.bytes_in_kernel() > 1) {  // the kernel continues to send the last bytes
     end(io::errc::close_timeout, connection_end::in_order);
   } else {
     end({}, connection_end::in_order);

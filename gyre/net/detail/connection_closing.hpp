@@ -71,7 +71,7 @@ class connection_closing {
   bool lingers_ : 1 = true;                // false after close_without_lingering()
   bool is_limited_when_sent_ : 1 = false;  // set by close_when_sent(), reset by close()
   bool has_own_idle_timeout_ : 1 = false;
-  std::uint8_t idle_since_;  // the idle_clock() at which end_if_idle() last saw bytes move
+  std::uint8_t idle_since_;  // the idle_clock() of the last check that has seen bytes move
 };
 
 }  // namespace gyre::net::detail

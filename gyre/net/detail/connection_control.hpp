@@ -31,7 +31,7 @@ struct connection_control {
   }
 
   event_loop& loop;
-  connection_io* connection;  // used on the loop's thread; null once the connection is freed
+  connection_io* connection;  // only for the loop's thread; null after the connection was freed
   byte_quota posted_bytes;    // bytes that wait in the loop's inbox
   gyre::detail::atomic<bool> is_close_posted{false}, is_abort_posted{false};
   gyre::detail::atomic<bool> is_alive{true};

@@ -19,7 +19,7 @@ namespace gyre::net::detail {
 struct connection_extra : gyre::detail::slab_object {
   move_only_any context;
   connection_control* control = nullptr;
-  std::error_code failure;  // the error with which sending has failed
+  std::error_code failure;  // why sending has failed
   std::unique_ptr<connection_backlog> backlog;
 };
 

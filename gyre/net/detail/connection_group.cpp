@@ -81,7 +81,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   return true;
 }
 
-void connection_group::remove(connection_io& connection) noexcept {
+void connection_group::remove_connection(connection_io& connection) noexcept {
   connection.unlink();
   --size_;
   delete_connection(connection);
@@ -109,13 +109,13 @@ void connection_group::for_each(const std::function<void(tcp_connection&)>& func
 
 // --- Calls in a turn of their own ---
 
-void connection_group::schedule(connection_io& connection) noexcept {
+void connection_group::schedule_call(connection_io& connection) noexcept {
   scheduled_connections_.push(&connection);
   post_due_calls();
 }
 
-// Calls defer() instead of post(): the end of a connection need not wait for the next turn, unlike
-// its next input.
+// The function calls defer() instead of post(): the end of a connection need not wait for the next
+// turn, unlike its next input.
 void connection_group::schedule_finish(connection_io& connection, std::error_code reason) noexcept {
   ended_connections_.push({&connection, reason});
   if (!std::exchange(is_run_posted_, true)) loop_.defer(run_operation_);
@@ -125,7 +125,7 @@ void connection_group::post_due_calls() noexcept {
   if (!std::exchange(is_run_posted_, true)) loop_.post(run_operation_);
 }
 
-// Each call may throw; the destructor of `turn` then posts the remaining calls for the next turn.
+// Each call may throw. The destructor of `turn` then posts the remaining calls for the next turn.
 void connection_group::run_due_calls() {
   struct turn {
     connection_group& self;
@@ -152,16 +152,16 @@ bool connection_group::run_next_call() {
     --ended_now_;
     const ended_connection entry = ended_connections_.pop();
     if (entry.connection->is_scheduled()) {
-      ended_connections_.push(entry);  // its scheduled call comes first
+      ended_connections_.push(entry);  // the connection's scheduled call comes first
     } else {
-      finish(*entry.connection, entry.reason);
+      finish_connection(*entry.connection, entry.reason);
     }
     return true;
   }
   return false;
 }
 
-void connection_group::finish(connection_io& connection, std::error_code reason) {
+void connection_group::finish_connection(connection_io& connection, std::error_code reason) {
   const callback_gate::pass gate_pass(gate_);
   if (!gate_pass) return;  // release() frees the connection
   on_connection_ended(face_of(connection));
@@ -171,7 +171,7 @@ void connection_group::finish(connection_io& connection, std::error_code reason)
   } catch (...) {
     error = std::current_exception();
   }
-  remove(connection);
+  remove_connection(connection);
   if (gate_pass) on_connection_gone();
   if (error) std::rethrow_exception(error);
 }
@@ -265,7 +265,7 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   self.scheduled_connections_.clear();
   self.ended_connections_.clear();
   self.scheduled_now_ = self.ended_now_ = 0;
-  while (!self.empty()) self.remove(self.list_.front());
+  while (!self.empty()) self.remove_connection(self.list_.front());
   // run_operation_ is in the loop's inbox, so the group must live until it has run.
   if (self.is_run_posted_ && loop_continues) self.release_.post(self.loop(), std::move(group));
 }

@@ -125,8 +125,9 @@ class connection_group {
   /// up.
   bool count_held(std::size_t old_bytes, std::size_t bytes) noexcept {
     held_bytes_ += bytes - old_bytes;
-    const std::size_t half = limits_.memory / 2;
-    return bytes <= old_bytes || held_bytes_ <= half || bytes <= half / (size_ + handshakes_);
+    const std::size_t half_memory = limits_.memory / 2;
+    return bytes <= old_bytes || held_bytes_ <= half_memory ||
+           bytes <= half_memory / (size_ + handshakes_);
   }
   /// Counts the bytes of a transport's handshake as count_held() does. A handshake counts as a
   /// connection while it holds bytes.
@@ -156,7 +157,7 @@ class connection_group {
   io::shared_receive_request& receiving() noexcept { return receive_request_; }
   /// Schedules one call of `due.on_scheduled()` in a turn of its own. At most one call of a
   /// connection may be scheduled at a time.
-  void schedule(connection_io& connection) noexcept;
+  void schedule_call(connection_io& connection) noexcept;
   /// Schedules the call of `closed` and the end of the connection in a turn of their own, after a
   /// scheduled call. Must be called once.
   void schedule_finish(connection_io& connection, std::error_code reason) noexcept;
@@ -194,8 +195,8 @@ class connection_group {
   bool run_next_call();
   template <class Function>
   void visit_each(Function&& function);
-  void finish(connection_io& connection, std::error_code reason);
-  void remove(connection_io& connection) noexcept;
+  void finish_connection(connection_io& connection, std::error_code reason);
+  void remove_connection(connection_io& connection) noexcept;
   void start_idle_timer();
   void end_some_idle();
   void close_all() noexcept;

@@ -79,13 +79,13 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   const bool is_awaited = self.awaits_peer();
   if (has_peer_ended_ || (!self.delivers() && !is_awaited)) return;
   layer& protocol = layer_of(self).protocol();
-  scratch_buffer plain;
+  scratch_buffer plain_bytes;
   io::buffer replies;
   protocol.send_to(replies);
   protocol.feed(bytes);
-  const bool has_failed = protocol.read_all(*plain) == layer::status::failed;
+  const bool has_failed = protocol.read_all(*plain_bytes) == layer::status::failed;
   protocol.keep_unread();
-  if (!protocol.unread().empty()) {  // unread bytes count as unconsumed input
+  if (!protocol.unread().empty()) {  // the protocol's unread bytes count as unconsumed input
     static_cast<void>(self.make_backlog());
     if (protocol.unread().size() > self.group().options().input_limit) {
       return self.abort(io::errc::input_limit);
@@ -95,7 +95,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   const std::error_code failure = has_failed ? protocol.error() : std::error_code();
   if (!replies.empty()) self.send_replies(std::move(replies));
   if (is_awaited && !failure && !self.awaits_peer()) self.send_awaiting();
-  if (!plain->empty()) deliver(plain->bytes());
+  if (!plain_bytes->empty()) deliver(plain_bytes->bytes());
   if (!self.is_open()) return;
   // The layer's failure also explains an earlier failure of sending.
   if (failure) return self.end(failure, connection_end::in_order);
@@ -227,8 +227,7 @@ void connection_input::resume(pausers reasons) noexcept {
   pausers_.erase(reasons);
   if (reading_paused()) return;
   if (whole_of(*this).delivers()) {
-    whole_of(*this).schedule(
-        due_call::message);  // resume() may be called within a message callback
+    whole_of(*this).schedule(due_call::message);  // a message callback may call resume()
   } else {
     start_receiving();
   }
@@ -254,7 +253,7 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed_bytes
       self.end(outcome.error(), connection_end::in_order);
       throw std::system_error(outcome.error(), "tcp_connection::release");
     }
-    if (!outcome || outcome.count() == 0) break;  // the next read reports the end again
+    if (!outcome || outcome.count() == 0) break;  // the next read reports the same end
     buffer->commit(outcome.count());
     self.count_received(outcome.count());
     if (self.has_layer()) {

@@ -16,8 +16,8 @@ namespace gyre::net::detail {
 
 connection_io::connection_io(connection_group& group, socket_of_connection own_socket,
                              std::uint64_t id, const endpoint& peer)
-    // On a Unix socket recv(2) stops after bytes that came with descriptors, so that a short read
-    // does not mean that the socket is empty.
+    // On a Unix socket, recv(2) stops after bytes that came with descriptors, so a short read does
+    // not mean that the socket is empty.
     : io::handle(own_socket.fd,
                  own_socket.kind.value_or(peer.is_ip() ? io::handle_kind::stream_socket
                                                        : io::handle_kind::socket)),
@@ -161,7 +161,7 @@ void connection_io::schedule(due_calls calls) noexcept {
   due_calls_.insert(calls);
   if (is_scheduled_) return;
   is_scheduled_ = true;
-  group_->schedule(*this);
+  group_->schedule_call(*this);
 }
 
 void connection_io::on_scheduled() {

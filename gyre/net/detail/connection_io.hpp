@@ -35,7 +35,7 @@ struct connection_extra;
 /// The socket of a new connection.
 struct socket_of_connection {
   int fd;
-  std::optional<io::handle_kind> kind;  // none: the kind that the peer's address implies
+  std::optional<io::handle_kind> kind;  // none: the peer's address implies the kind
 };
 
 /// One connection: its socket, memory and counters, and the three parts that use these. The group
@@ -124,10 +124,10 @@ class connection_io : private intrusive_list_node,
 
   // The place at which the address of the peer is stored.
   enum class peer_form : std::uint8_t {
-    kernel,     // not stored: the kernel knows the address of a Unix socket
-    v4,         // in peer_v4_
-    mapped_v4,  // in peer_v4_: the IPv4 part of a mapped IPv6 address
-    v6,         // after the object, in the memory of the connection
+    kernel,     // the kernel stores the address of a Unix socket
+    v4,         // peer_v4_ stores the address
+    mapped_v4,  // peer_v4_ stores the IPv4 part of a mapped IPv6 address
+    v6,         // the memory after the object stores the address
   };
   static peer_form form_of(const endpoint& peer) noexcept;
   static std::size_t bytes_with(peer_form form) noexcept;
@@ -146,7 +146,7 @@ class connection_io : private intrusive_list_node,
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t id_;
-  std::uint32_t moved_bytes_ = 0;  // the sum of bytes that note_progress() last saw
+  std::uint32_t moved_bytes_ = 0;  // the sum of moved bytes at the last note_progress()
   ip_address::v4_bytes peer_v4_{};
 };
 

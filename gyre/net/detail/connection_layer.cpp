@@ -13,9 +13,10 @@ namespace gyre::net::detail {
 
 using io::detail::scratch_buffer;
 
-std::error_code connection_layer::write(std::span<const std::byte> plain, io::buffer& output) {
+std::error_code connection_layer::write(std::span<const std::byte> plain_bytes,
+                                        io::buffer& output) {
   protocol_->send_to(output);
-  if (protocol_->write(plain) != layer::status::failed) return {};
+  if (protocol_->write(plain_bytes) != layer::status::failed) return {};
   return protocol_->error();
 }
 
@@ -57,18 +58,19 @@ std::error_code connection_layer::seal_next(connection_backlog& backlog, io::bac
 
 std::error_code connection_layer::seal_file_part(attached_output& attachments, io::backend& io) {
   output_attachment& part = attachments.first();
-  const std::size_t size = std::min(part.left, max_file_part_size);
-  scratch_buffer plain;
-  const io::result count = io::detail::system::read_at(
-      part.file.get(), plain->prepare(size).first(size), static_cast<std::uint64_t>(part.offset));
+  const std::size_t size = std::min(part.unsent_bytes, max_file_part_size);
+  scratch_buffer plain_bytes;
+  const io::result count =
+      io::detail::system::read_at(part.file.get(), plain_bytes->prepare(size).first(size),
+                                  static_cast<std::uint64_t>(part.offset));
   if (!count) return count.error();
   if (count.count() == 0) return io::errc::unexpected_end;  // the file has shrunk
-  plain->commit(count.count());
-  io.charge(plain->size());
+  plain_bytes->commit(count.count());
+  io.charge(plain_bytes->size());
   part.offset += static_cast<::off_t>(count.count());
-  part.left -= plain->size();
-  if (part.left == 0) attachments.remove_first();
-  return write(plain->bytes(), sealed_output);
+  part.unsent_bytes -= plain_bytes->size();
+  if (part.unsent_bytes == 0) attachments.remove_first();
+  return write(plain_bytes->bytes(), sealed_output);
 }
 
 }  // namespace gyre::net::detail

@@ -28,8 +28,8 @@ class connection_layer {
   /// Returns the layer for the next owner of the socket.
   std::unique_ptr<layer> take_protocol() noexcept { return std::move(protocol_); }
   bool may_write() const noexcept { return protocol_->may_write() && !protocol_->why().code; }
-  /// Encodes `plain`, and appends the bytes to be sent to `output`. Throws std::bad_alloc.
-  std::error_code write(std::span<const std::byte> plain, io::buffer& output);
+  /// Encodes `plain_bytes`, and appends the bytes to be sent to `output`. Throws std::bad_alloc.
+  std::error_code write(std::span<const std::byte> plain_bytes, io::buffer& output);
   /// Encodes the next output of `backlog` into `sealed_output`, which the kernel must not be
   /// reading; with `ends`, also the layer's end after all output. Sets `has_progressed` to whether
   /// there was anything to encode. Throws std::bad_alloc.
@@ -40,7 +40,7 @@ class connection_layer {
   /// Returns the error for a peer whose bytes end while output waits for them.
   std::error_code cut_off() const noexcept;
 
-  io::buffer sealed_output;  // encoded output, sent first; the kernel may be reading it
+  io::buffer sealed_output;  // encoded output, sent first; the kernel may be reading these bytes
   io::buffer replies;        // messages of the layer itself, sent after `sealed_output`
 
  private:

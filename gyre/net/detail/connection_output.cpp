@@ -136,7 +136,7 @@ bool connection_output::send(std::span<const std::span<const std::byte>> pieces)
     std::array<iovec, 64> vectors;
     const std::size_t count = std::min(pieces.size(), vectors.size());
     for (std::size_t i = 0; i < count; ++i) {
-      // The kernel only reads the bytes.
+      // iovec has no const, but the kernel only reads these bytes.
       vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
     }
     io::gather_request request(self, std::span(vectors).first(count), nullptr);
@@ -158,8 +158,9 @@ bool connection_output::send_file(unique_fd file, std::uint64_t offset, std::uin
   if (!whole_of(*this).can_send()) return false;
   if (count == 0) return true;
   return queue(descriptor_cost_of(1), [&](io::output_queue& output) {
-    attached().add({.file = std::move(file), .offset = static_cast<::off_t>(offset), .left = count},
-                   output.size());
+    attached().add(
+        {.file = std::move(file), .offset = static_cast<::off_t>(offset), .unsent_bytes = count},
+        output.size());
   });
 }
 
@@ -402,7 +403,7 @@ bool connection_output::end_is_due() const noexcept {
 bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
   connection_io& self = whole_of(*this);
   connection_layer& layer_part = layer_of(self);
-  scratch_buffer plain;  // small pieces share a record
+  scratch_buffer plain_bytes;  // collects small pieces, which share a record
   std::span<const std::byte> rest;
   if (pieces.size() == 1) {
     rest = pieces.front();
@@ -412,8 +413,8 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
     if (size > max_written_at_once) {
       return std::ranges::all_of(pieces, [this](const auto piece) { return send(piece); });
     }
-    for (const auto piece : pieces) plain->append(piece);
-    rest = plain->bytes();
+    for (const auto piece : pieces) plain_bytes->append(piece);
+    rest = plain_bytes->bytes();
   }
 
   scratch_buffer encoded_output;

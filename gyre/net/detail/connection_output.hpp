@@ -55,7 +55,7 @@ class connection_output {
   /// Drops waiting output; afterwards no output is accepted or sent.
   void stop() noexcept;
 
-  // Called when requests complete and timers expire.
+  // The functions below are called when requests complete and timers expire.
   void on_written(io::result result);
   void on_write_timer_expired();
 
@@ -86,8 +86,8 @@ class connection_output {
   attached_output& attached();
   std::size_t descriptor_cost_of(std::size_t count) const noexcept;
 
-  bool is_shut_down_ : 1 = false;  // shutdown() was called, or sending has failed
-  bool fin_sent_ : 1 = false;      // the FIN was sent, or sending has failed
+  bool is_shut_down_ : 1 = false;  // true after shutdown(), or after a failure of sending
+  bool fin_sent_ : 1 = false;      // true after the FIN, or after a failure of sending
   bool is_above_high_water_ : 1 = false;
 };
 

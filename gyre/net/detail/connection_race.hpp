@@ -27,7 +27,8 @@ namespace gyre::net::detail {
 struct opened_connection {
   tcp_stream stream;
   endpoint peer;
-  std::unique_ptr<layer> protocol = nullptr;  // its handshake is done; null without a transport
+  // The layer after its handshake; null without a transport.
+  std::unique_ptr<layer> protocol = nullptr;
 };
 
 /// Settings of the attempts of a race.
@@ -97,11 +98,11 @@ class connection_race {
 
   event_loop& loop_;
   const attempt_settings settings_;
-  move_only_function<void()> end_callback_;  // the callback; empty after the end
+  move_only_function<void()> end_callback_;  // called once; empty afterwards
   candidate_list candidates_;
   bool is_complete_ = false;     // whether no more candidates will come
   std::list<attempt> attempts_;  // attempts under way, or ended and not collected
-  timer step_;                   // calls advance(): at once, or after the delay
+  timer step_;                   // calls advance(), at once or after the delay
   std::optional<opened_connection> winner_;
   std::error_code error_;
   endpoint last_failed_endpoint_;

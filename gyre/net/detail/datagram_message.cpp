@@ -86,8 +86,8 @@ message_properties read_control(const msghdr& message, endpoint& peer) noexcept 
       segment = static_cast<std::size_t>(data_of<int>(*control));
     if (is(*control, IPPROTO_IP, IP_PKTINFO))
       source = source_of(data_of<in_pktinfo>(*control), peer);
-    // For an IPv4 datagram an IPv6 socket reports both forms of the address; IP_PKTINFO has
-    // precedence.
+    // An IPv6 socket reports both forms of the address for an IPv4 datagram; the one of IP_PKTINFO
+    // has precedence.
     if (is(*control, IPPROTO_IPV6, IPV6_PKTINFO) && !source) {
       source = source_of(data_of<in6_pktinfo>(*control));
     }

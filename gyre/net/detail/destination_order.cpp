@@ -13,7 +13,8 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t max_sorted = 64;  // a host can have thousands of addresses
+// The rest of the addresses stays in the resolver's order: a host can have thousands.
+constexpr std::size_t max_sorted = 64;
 
 struct policy {
   int precedence;
@@ -76,7 +77,8 @@ int scope_of(const ip_address& address) {
 }  // namespace
 
 destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source) {
-  constexpr int network_bits = 64;  // the bits after these do not reveal where an address is
+  // The bits after the first 64 do not tell how near an address is.
+  constexpr int network_bits = 64;
   const policy rules = policy_of(destination);
   destination_rank rank{.unreachable = !source,
                         .other_scope = true,

@@ -15,12 +15,12 @@ namespace gyre::net::detail {
 /// section 6, in their order; rules 3, 4 and 7 would need facts about the interfaces that the
 /// system does not give to programs.
 struct destination_rank {
-  bool unreachable;   // 1: avoid unusable destinations
-  bool other_scope;   // 2: prefer matching scope
-  bool other_label;   // 5: prefer matching label
-  int precedence;     // 6: prefer higher precedence; negated
-  int scope;          // 8: prefer smaller scope
-  int matching_bits;  // 9: use longest matching prefix, of IPv6; negated
+  bool unreachable;   // rule 1: avoid unusable destinations
+  bool other_scope;   // rule 2: prefer matching scope
+  bool other_label;   // rule 5: prefer matching label
+  int precedence;     // rule 6: prefer higher precedence; negated
+  int scope;          // rule 8: prefer smaller scope
+  int matching_bits;  // rule 9: use longest matching prefix, of IPv6; negated
   friend auto operator<=>(const destination_rank&, const destination_rank&) = default;
 };
 

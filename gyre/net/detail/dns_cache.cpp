@@ -51,7 +51,7 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
     metrics_.bytes += cost;
     ++metrics_.entries;
   } catch (const std::bad_alloc&) {
-    return;  // the next lookup will query the servers again
+    return;  // the answer is not cached: the next lookup queries the servers again
   }
 }
 

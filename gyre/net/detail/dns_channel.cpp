@@ -21,7 +21,8 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t max_name_size = 254;  // RFC 1035's 255 bytes as text, with a final dot
+// RFC 1035's limit of 255 bytes, as text with a final dot.
+constexpr std::size_t max_name_size = 254;
 
 void check(int status, const char* function_name) {
   if (status == ARES_SUCCESS) return;
@@ -48,7 +49,7 @@ ip_address reachable(const ip_address& server) noexcept {
 
 void set_servers(ares_channel channel, const std::vector<endpoint>& servers) {
   std::vector<ares_addr_port_node> nodes;
-  nodes.reserve(servers.size());  // no reallocation: each node points to the next
+  nodes.reserve(servers.size());  // each node points to the next one, so none may move
   for (const endpoint& server : servers) {
     ares_addr_port_node node{};
     const ip_address address = reachable(server.address());
@@ -120,7 +121,7 @@ ares_ssize_t receive(ares_socket_t fd, void* buffer, std::size_t size, int /*fla
 
 ares_ssize_t send(ares_socket_t fd, const iovec* pieces, int count, void*) {
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces);  // sendmsg(2) only reads them
+  message.msg_iov = const_cast<iovec*>(pieces);  // sendmsg(2) only reads the pieces
   message.msg_iovlen = static_cast<std::size_t>(count);
   return count_of(system::send_without_waiting(fd, message));
 }
@@ -186,7 +187,7 @@ void dns_channel::open(const resolver_options& options) {
   cares_options.sock_state_cb = &on_socket_state;
   cares_options.sock_state_cb_data = this;
   cares_options.resolvconf_path =
-      const_cast<char*>(options.resolv_conf.c_str());  // c-ares copies it
+      const_cast<char*>(options.resolv_conf.c_str());  // c-ares copies the path
   int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
              ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
   if (options.ndots) {
@@ -195,7 +196,7 @@ void dns_channel::open(const resolver_options& options) {
   }
   if (options.search_domains) {
     for (const std::string& domain : *options.search_domains) {
-      domains.push_back(const_cast<char*>(domain.c_str()));  // c-ares copies it
+      domains.push_back(const_cast<char*>(domain.c_str()));  // c-ares copies the domain
     }
     cares_options.domains = domains.data();
     cares_options.ndomains = static_cast<int>(domains.size());

@@ -24,7 +24,7 @@ class name_engine;
 /// The domains in which names are searched that are not fully qualified.
 struct search_list {
   std::vector<std::string> domains;
-  int ndots = 1;  // a name with at least this many dots is tried first as it is
+  int ndots = 1;  // a name with at least this many dots is first tried without a search domain
 
   /// Returns the names to query in turn for `host`, which must not be empty; only `host` itself if
   /// it ends with a dot.
@@ -62,7 +62,7 @@ class dns_channel {
   void cancel_all() noexcept;
   const search_list& search() const noexcept { return search_; }
 
-  // The owner of the channel counts queries here.
+  // The owner of the channel counts the queries in flight here.
   std::size_t in_flight = 0;
   std::size_t awaited_queries = 0;  // queries for which lookups wait
 
@@ -78,7 +78,7 @@ class dns_channel {
   std::map<int, fd_watch> watches_;  // the sockets of c-ares
   timer query_timeout_;
   search_list search_;
-  std::vector<endpoint> servers_;  // empty: c-ares uses its own list
+  std::vector<endpoint> servers_;  // if empty, c-ares uses its own list
 };
 
 }  // namespace gyre::net::detail

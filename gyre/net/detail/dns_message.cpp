@@ -23,7 +23,7 @@ namespace gyre::net::detail {
 namespace {
 
 constexpr std::size_t header_size = 12;
-constexpr std::size_t min_record_size = 12;  // a name of one byte, and no data
+constexpr std::size_t min_record_size = 12;  // a name of one byte, the fixed fields, and no data
 
 /// Reads a message without ever leaving its bounds.
 class message_reader {
@@ -75,9 +75,10 @@ record_header next_record(message_reader& reader) noexcept {
   reader.skip_name();
   record_header header{};
   header.type = reader.number(2);
-  reader.number(2);  // skips the class
+  reader.number(2);  // the class, which is always Internet
   const std::uint32_t ttl = reader.number(4);
-  header.ttl = std::chrono::seconds(ttl >> 31 != 0 ? 0 : ttl);  // RFC 2181, section 8
+  // A TTL with the highest bit set counts as zero (RFC 2181, section 8).
+  header.ttl = std::chrono::seconds(ttl >> 31 != 0 ? 0 : ttl);
   header.data = reader.bytes(reader.number(2));
   return header;
 }
@@ -219,7 +220,8 @@ srv_result decode_srv(dns_message message) {
   std::vector<srv_record> records;
   for (const auto* part = cares_reply; part != nullptr; part = part->next) {
     const std::string_view target = part->host;
-    if (target.empty() || target == ".") continue;  // the service is "decidedly not available"
+    // The root as the target means that the service is not available (RFC 2782).
+    if (target.empty() || target == ".") continue;
     records.push_back({.target = std::string(target),
                        .port = part->port,
                        .priority = part->priority,
@@ -264,10 +266,10 @@ text_result decode_texts(record_type type, dns_message message) {
 
 std::string reverse_name(const ip_address& address) {
   constexpr std::string_view digits = "0123456789abcdef";
-  const ip_address plain = address.unmapped();
+  const ip_address unmapped_address = address.unmapped();
   std::string name;
-  for (const std::uint8_t byte : plain.bytes() | std::views::reverse) {
-    if (plain.is_v4()) {
+  for (const std::uint8_t byte : unmapped_address.bytes() | std::views::reverse) {
+    if (unmapped_address.is_v4()) {
       (name += std::to_string(byte)) += '.';
     } else {
       for (const int digit : {byte & 15, byte >> 4}) {
@@ -275,7 +277,7 @@ std::string reverse_name(const ip_address& address) {
       }
     }
   }
-  return name + (plain.is_v4() ? "in-addr.arpa" : "ip6.arpa");
+  return name + (unmapped_address.is_v4() ? "in-addr.arpa" : "ip6.arpa");
 }
 
 }  // namespace gyre::net::detail

@@ -22,7 +22,7 @@ class file_version {
   /// file.
   bool update(const std::string& path) noexcept {
     const auto status = io::detail::system::status_at(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS);
-    // Reading from a file of another kind, such as a pipe, could block.
+    // A read from a file of another kind, such as a pipe, could block.
     const bool is_readable = status && S_ISREG(status->stx_mode);
     const version current_version =
         is_readable ? version(status->stx_ino, io::detail::system::device_of(*status),

@@ -13,7 +13,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t max_host_size = 255;  // in bytes, more than DNS allows
+constexpr std::size_t max_host_size = 255;  // a number of bytes, more than DNS allows
 
 using gyre::detail::equals_ignoring_case;
 using gyre::detail::is_digit;

@@ -56,8 +56,8 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
   const core_ptr core_;
   function callback_;
   std::error_code result_;         // the error of the time limit, until the handshake has ended
-  std::size_t counted_bytes_ = 0;  // bytes that the group counts
-  timer end_timer_;  // runs the time limit, then the call of `callback`, which may throw
+  std::size_t counted_bytes_ = 0;  // how many bytes the group counts
+  timer end_timer_;  // runs the time limit; then makes the call of `callback`, which may throw
 };
 
 }  // namespace gyre::net::detail

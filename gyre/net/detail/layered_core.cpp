@@ -163,7 +163,8 @@ bool is_of_a_gone_peer(const std::error_code& error) noexcept {
 // Reads the bytes that a peer sent before it closed: an alert says more than a connection reset.
 task<> read_peer_failure(core_ptr core, std::string_view operation) {
   try {
-    while (core->is_reading) co_await core->more_is_read(operation);  // the reader may get it
+    // The present reader may get the alert.
+    while (core->is_reading) co_await core->more_is_read(operation);
     reading_lock lock(*core, core->writer_reads, operation);
     layer& protocol = *core->protocol;
     const auto advance = [&protocol] {
@@ -183,7 +184,7 @@ task<> read_peer_failure(core_ptr core, std::string_view operation) {
 // --- The core ---
 
 void layered_core::send_now() noexcept {
-  const int fd = inner.fd();  // -1 if the stream is closed
+  const int fd = inner.fd();  // -1 for a closed stream
   if (is_sending || output.empty() || fd < 0) return;
   if (const io::result outcome = system::send_without_waiting(fd, output.bytes()))
     output.consume(outcome.count());
@@ -248,7 +249,7 @@ void layered_core::announce_end() noexcept {
   try {
     protocol->end();
   } catch (const std::exception&) {
-    output = io::buffer();  // a part of the layer's end must not be sent
+    output = io::buffer();  // a part of the layer's last message must not be sent
   }
 }
 

@@ -50,15 +50,14 @@ class layered_core {
 
   tcp_stream inner;
   std::unique_ptr<const endpoint> known_peer;  // the peer's address, if a former owner passed it
-  io::buffer output;                           // bytes of the layer that wait to be sent
+  io::buffer output;                           // encoded bytes that wait to be sent
   std::unique_ptr<layer> protocol;
   bool is_reading = false;
   bool is_writing = false;
-  bool writer_reads = false;  // whether a writer is reading, see read_rest()
+  bool writer_reads = false;  // whether a writer is reading: see read_rest()
 
-  bool is_sending = false;  // whether a sending_lock exists
-  std::size_t left_by_writes =
-      0;  // the maximum number of bytes of output that stopped writes have left
+  bool is_sending = false;         // whether a sending_lock exists
+  std::size_t left_by_writes = 0;  // the maximum size of the output that stopped writes have left
 
   /// Waits until the coroutine that reads has read more, or has ended. Throws io::errc::closed.
   task<> more_is_read(std::string_view operation);

@@ -44,7 +44,7 @@ class reading_lock : direction_lock {
     try {
       give_back();
     } catch (const std::exception&) {
-      core_.inner.close();  // unread bytes are lost
+      core_.inner.close();  // the unread bytes are lost, so the stream cannot continue
     }
     core_.notify_of_reading();
   }
@@ -105,7 +105,7 @@ class sending_lock {
       bytes.append(core_.output.bytes());
       core_.output = std::move(bytes);
     } catch (const std::exception&) {
-      core_.inner.close();  // the stream of bytes must have no gap
+      core_.inner.close();  // the bytes of the stream must have no gap
     }
   }
 

@@ -119,7 +119,7 @@ struct accept_stream_operation : accept_operation {
     return outcome;
   }
 
-  event_loop* loop_ = nullptr;  // still valid if the listener is closed before the resumption
+  event_loop* loop_ = nullptr;  // valid even if the listener is closed before the resumption
   std::optional<Stream> stream_;
 };
 

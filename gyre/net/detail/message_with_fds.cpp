@@ -12,7 +12,7 @@ void message_with_fds::attach(std::span<const int> fds) noexcept {
   header.msg_control = control_;
   header.msg_controllen = CMSG_SPACE(fds.size_bytes());
   cmsghdr* const first = CMSG_FIRSTHDR(&header);
-  if (first == nullptr) return;  // cannot happen: the buffer has room for one
+  if (first == nullptr) return;  // unreachable: the buffer has room for one header
   first->cmsg_level = SOL_SOCKET;
   first->cmsg_type = SCM_RIGHTS;
   first->cmsg_len = CMSG_LEN(fds.size_bytes());

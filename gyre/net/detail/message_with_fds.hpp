@@ -22,7 +22,7 @@ class message_with_fds {
 
   /// `pieces`: at most IOV_MAX pieces of bytes.
   explicit message_with_fds(std::span<const iovec> pieces) noexcept {
-    header.msg_iov = const_cast<iovec*>(pieces.data());  // the kernel only reads it
+    header.msg_iov = const_cast<iovec*>(pieces.data());  // the kernel only reads the pieces
     header.msg_iovlen = pieces.size();
   }
   message_with_fds(const message_with_fds&) = delete;

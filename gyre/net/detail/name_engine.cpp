@@ -38,7 +38,8 @@ std::string_view plain_name(std::string_view name) {
 
 namespace {
 
-// The limit of channels. There are several only while most questions in each are abandoned.
+// The maximum number of channels. A further channel opens only when most questions of the others
+// were abandoned.
 constexpr std::size_t max_channels = 8;
 
 bool is_negative(std::error_code error) {
@@ -93,7 +94,7 @@ void name_engine::close() noexcept {
   is_closed_ = true;
   channels_.clear();
   while (question* entry = queue_.pop_front())
-    end(*entry, failure(resolve_errc::resolver_destroyed));
+    end_question(*entry, failure(resolve_errc::resolver_destroyed));
   while (waiting_lookup* lookup = completed_lookups_.pop_front()) {
     --pending_lookups_;
     lookup->complete(*lookup);
@@ -136,7 +137,7 @@ void name_engine::reload_if_changed() noexcept {
   try {
     channels_.emplace_back(*this, options_);
   } catch (...) {
-    return;  // the old servers remain in use
+    return;  // after a failure, the old servers remain in use
   }
   cancel_abandoned();
 }
@@ -232,14 +233,14 @@ void name_engine::start_query(waiting_lookup& lookup, std::string_view host, con
     entry.engine = this;
     entry.key = &position->first;
     queue_.push_back(entry);
-  } else if (entry.channel != nullptr && entry.waiting.empty()) {
+  } else if (entry.channel != nullptr && entry.waiting_lookups.empty()) {
     ++entry.channel->awaited_queries;
     ++awaited_in_flight_;
   }
   lookup.owner = this;
   lookup.current_question = &entry;
   lookup.port = *port.port();
-  entry.waiting.push_back(lookup);
+  entry.waiting_lookups.push_back(lookup);
   ++pending_lookups_;
   if (!is_new) complete_first_family(entry);
   start_queued();
@@ -266,7 +267,7 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
   lookup.unlink();
   --pending_lookups_;
   question* const entry = lookup.current_question;
-  if (entry == nullptr || !entry->waiting.empty()) return true;
+  if (entry == nullptr || !entry->waiting_lookups.empty()) return true;
   if (entry->channel == nullptr) {
     entry->unlink();
     questions_.erase(questions_.find(*entry->key));
@@ -302,7 +303,7 @@ dns_channel* name_engine::channel_for_next() noexcept {
   try {
     return &channels_.emplace_back(*this, options_);
   } catch (...) {
-    return nullptr;  // tried again when a question ends or is abandoned
+    return nullptr;  // the question is started when another one ends or is abandoned
   }
 }
 
@@ -310,12 +311,12 @@ void name_engine::start_queued() noexcept {
   while (awaited_in_flight_ < options_.max_concurrent && !queue_.empty()) {
     dns_channel* const channel = channel_for_next();
     if (channel == nullptr) break;
-    start(*queue_.pop_front(), *channel);
+    start_question(*queue_.pop_front(), *channel);
   }
 }
 
 // Starts a queued question on `channel`; the question may end at once.
-void name_engine::start(question& entry, dns_channel& channel) noexcept {
+void name_engine::start_question(question& entry, dns_channel& channel) noexcept {
   entry.channel = &channel;
   ++channel.in_flight;
   ++channel.awaited_queries;
@@ -324,7 +325,7 @@ void name_engine::start(question& entry, dns_channel& channel) noexcept {
     entry.names = names_for(*entry.key);
     entry.queries = queries_for(entry);
   } catch (const std::bad_alloc&) {
-    return end(entry, failure(no_memory()));
+    return end_question(entry, failure(no_memory()));
   }
   query_next_name(entry);
 }
@@ -345,7 +346,7 @@ void name_engine::query_next_name(question& entry) noexcept {
   }
   entry.channel->wait_for_servers();
   entry.starting_queries = false;
-  advance(entry);
+  advance_question(entry);
 }
 
 void name_engine::on_answer(void* query, int status, int, unsigned char* message,
@@ -360,7 +361,7 @@ void name_engine::on_answer(void* query, int status, int, unsigned char* message
                        answer, engine.loop_.now());
   }
   --entry.unanswered_queries;
-  if (!entry.starting_queries) engine.advance(entry);
+  if (!entry.starting_queries) engine.advance_question(entry);
 }
 
 void name_engine::decode_answer(dns_query& query, int status, dns_message message) noexcept {
@@ -380,20 +381,20 @@ void name_engine::decode_answer(dns_query& query, int status, dns_message messag
 }
 
 // Continues the question after an answer, and may end it.
-void name_engine::advance(question& entry) noexcept {
+void name_engine::advance_question(question& entry) noexcept {
   if (entry.unanswered_queries > 0) return complete_first_family(entry);
   if (!entry.has_answer()) {
     const std::error_code error = entry.query_failure();
     entry.failure = graver(entry.failure, error);
     const bool is_last = entry.tried_names == entry.names.size();
-    if (may_be_elsewhere(error) && !is_last && !entry.waiting.empty())
+    if (may_be_elsewhere(error) && !is_last && !entry.waiting_lookups.empty())
       return query_next_name(entry);
     if (!may_be_elsewhere(error)) entry.failure = error;
   }
   try {
-    end(entry, result_of(entry));
+    end_question(entry, result_of(entry));
   } catch (const std::bad_alloc&) {
-    end(entry, failure(no_memory()));
+    end_question(entry, failure(no_memory()));
   }
 }
 
@@ -425,9 +426,9 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   if (!entry.resolution_delay) entry.first_known = current_time;
   const resolve_result result = select_addresses(entry.addresses(), 0);
   const bool completes_at_once = !result || is_preferred(result->front());
-  const bool was_awaited = !entry.waiting.empty();
+  const bool was_awaited = !entry.waiting_lookups.empty();
   steady_time next_deadline = steady_time::max();
-  for (auto position = entry.waiting.begin(); position != entry.waiting.end();) {
+  for (auto position = entry.waiting_lookups.begin(); position != entry.waiting_lookups.end();) {
     waiting_lookup& lookup = *position++;
     if (!lookup.kind.resolution_delay) continue;
     const steady_time deadline =
@@ -440,7 +441,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
     set_result(lookup, entry, result);
     queue_completion(lookup);
   }
-  if (was_awaited && entry.waiting.empty()) {
+  if (was_awaited && entry.waiting_lookups.empty()) {
     --entry.channel->awaited_queries;
     --awaited_in_flight_;
   }
@@ -454,7 +455,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   }
   entry.resolution_delay->start_at(next_deadline);
 } catch (const std::bad_alloc&) {
-  return;  // the lookups wait for all addresses
+  return;  // after a failure, the lookups wait for all addresses
 }
 
 void name_engine::set_result(waiting_lookup& lookup, const question& entry,
@@ -469,17 +470,17 @@ void name_engine::set_result(waiting_lookup& lookup, const question& entry,
   }
 }
 
-void name_engine::end(question& entry, const resolve_result& result) noexcept {
+void name_engine::end_question(question& entry, const resolve_result& result) noexcept {
   trace::detail::record_wait(entry.begin_ticks, trace::detail::event_kind::resolve,
                              entry.key->first);
   if (entry.channel != nullptr) {
     --entry.channel->in_flight;
-    if (!entry.waiting.empty()) {
+    if (!entry.waiting_lookups.empty()) {
       --entry.channel->awaited_queries;
       --awaited_in_flight_;
     }
   }
-  while (waiting_lookup* lookup = entry.waiting.pop_front()) {
+  while (waiting_lookup* lookup = entry.waiting_lookups.pop_front()) {
     set_result(*lookup, entry, result);
     queue_completion(*lookup);
   }

@@ -43,8 +43,9 @@ std::error_code graver(std::error_code left, std::error_code right);
 struct dns_query {
   question* owner = nullptr;
   record_type type = record_type::a;
-  address_result answer;                    // empty until the query has ended
-  std::vector<unsigned char> message = {};  // the response, for records other than addresses
+  address_result answer;  // empty until the query has ended
+  // The response to a query for records other than addresses.
+  std::vector<unsigned char> message = {};
 };
 
 /// A name in the form of host_key(), but with its final dot, if any, and a record type, 0 for
@@ -68,19 +69,20 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host);
 struct question : intrusive_list_node {
   name_engine* engine = nullptr;
   const question_key* key = nullptr;
-  intrusive_list<waiting_lookup> waiting;
+  intrusive_list<waiting_lookup> waiting_lookups;
   dns_channel* channel = nullptr;  // null while the question is queued
 
-  gyre::detail::tick_count begin_ticks = trace::detail::begin_now();  // for the flight recorder
+  // The begin in the flight recorder.
+  gyre::detail::tick_count begin_ticks = trace::detail::begin_now();
 
   std::vector<std::string> names = {};  // the names to try in turn
   std::size_t tried_names = 0;          // the number of names tried
   std::vector<dns_query> queries = {};  // the queries for the name tried last
   std::size_t unanswered_queries = 0;   // the number of queries without an answer
   bool starting_queries = false;
-  std::error_code failure = {};                // the gravest failure of the earlier names
-  steady_time first_known{};                   // when addresses of one IP version were first known
-  std::optional<timer> resolution_delay = {};  // runs while lookups wait for the other version
+  std::error_code failure = {};  // the gravest failure of the earlier names
+  steady_time first_known{};     // the time at which addresses of one IP version became known
+  std::optional<timer> resolution_delay = {};  // active while lookups wait for the other version
 
   /// Whether a query has found any record.
   bool has_answer() const {
@@ -157,13 +159,13 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
 
   dns_channel* channel_for_next() noexcept;
   void start_queued() noexcept;
-  void start(question& entry, dns_channel& channel) noexcept;
+  void start_question(question& entry, dns_channel& channel) noexcept;
   void query_next_name(question& entry) noexcept;
-  void advance(question& entry) noexcept;
+  void advance_question(question& entry) noexcept;
   void decode_answer(dns_query& query, int status, dns_message message) noexcept;
   void complete_first_family(question& entry) noexcept;
   bool is_preferred(const endpoint& address) const noexcept;
-  void end(question& entry, const resolve_result& result) noexcept;
+  void end_question(question& entry, const resolve_result& result) noexcept;
   void cancel_abandoned() noexcept;
   resolve_result result_of(const question& entry);
   static void set_result(waiting_lookup& lookup, const question& entry,
@@ -187,7 +189,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   dns_cache cache_;
   bool is_closed_ = false;
 
-  std::list<dns_channel> channels_;  // the last one takes new questions
+  std::list<dns_channel> channels_;  // the last channel takes new questions
   std::map<question_key, question> questions_;
   intrusive_list<question> queue_;
   std::size_t awaited_in_flight_ = 0;                 // questions in flight that are not abandoned

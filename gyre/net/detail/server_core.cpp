@@ -68,7 +68,7 @@ void server_core::post_to_all(Function function) {
 }
 
 void server_core::listen(const endpoint& local) {
-  // Unix sockets cannot share an address.
+  // Several Unix sockets cannot share an address.
   const bool uses_every_loop = options.strategy == accept_strategy::every_loop && local.is_ip();
   const std::size_t count = uses_every_loop ? shards_.size() : 1;
   endpoint address = local;
@@ -156,7 +156,8 @@ void server_core::adopt(unique_fd connection) {
 
 void server_core::adopt(unique_fd connection, const endpoint& peer) {
   unique_fd fd = io::made_non_blocking(std::move(connection));
-  const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();  // throws if not connected
+  // Peer_endpoint() throws if the socket is not connected.
+  const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();
   if (peer_address.is_ip()) apply(options.connections, socket_ref(fd.get()));
   adopt(std::move(fd), peer.is_ip() ? peer : peer_address, nullptr);
 }
@@ -164,7 +165,8 @@ void server_core::adopt(unique_fd connection, const endpoint& peer) {
 void server_core::adopt(released_connection connection) {
   auto content = std::make_unique<released_connection>(std::move(connection));
   unique_fd fd = std::move(content->socket);
-  const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();  // throws if not connected
+  // Peer_endpoint() throws if the socket is not connected.
+  const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();
   const endpoint peer = content->peer.is_ip() ? content->peer : peer_address;
   adopt(std::move(fd), peer, std::move(content));
 }
@@ -232,7 +234,7 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
 }
 
 void server_core::stop(steady_time deadline, move_only_function<void()> callback) {
-  const auto self = shared_from_this();  // see stop(duration)
+  const auto self = shared_from_this();  // stop(duration) explains the reference
   begin_to_stop();
   post_to_all([deadline](server_shard& target) {
     const steady_time current_time = target.loop().now();
@@ -322,7 +324,7 @@ server_shard& server_core::choose_for(const endpoint& peer, server_shard& receiv
       if (peer.is_ip()) {
         return *shards_[std::hash<ip_address>()(peer.address()) % shards_.size()];
       }
-      break;  // Unix peers have no address to hash
+      break;  // a Unix peer has no address to hash
     case accept_strategy::least_connections: {
       server_shard* least_loaded = shards_.front().get();
       for (auto& shard : shards_) {
@@ -348,7 +350,7 @@ bool server_core::is_full() const noexcept {
 
 // Takes a slot, and returns the number of taken slots, this one included.
 std::size_t server_core::take_slot(server_shard& receiver) noexcept {
-  unfinished_.fetch_add(1, memory_order_relaxed);  // cannot be 0 before: the caller's shard counts
+  unfinished_.fetch_add(1, memory_order_relaxed);  // never 0 before, as the caller's shard counts
   const std::size_t count = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (count == options.max_connections) {
     for (auto& shard : accepting_shards()) {

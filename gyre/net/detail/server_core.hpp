@@ -113,7 +113,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool is_started_ = false;
   bool is_stopping_ = false;
   bool is_stopped_ = false;
-  std::vector<move_only_function<void()>> stop_callbacks_;  // callbacks of stop(), not called yet
+  // The callbacks of stop() that were not called yet.
+  std::vector<move_only_function<void()>> stop_callbacks_;
 
   // Counters, changed with relaxed operations: they guard no other data.
   gyre::detail::atomic<std::uint64_t> accepted_count_{0};
@@ -126,7 +127,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   // Connections in any stage, and loops that accept: the server has stopped when the number is
   // zero.
   gyre::detail::atomic<std::size_t> unfinished_;
-  std::size_t next_shard_ = 0;  // used by the accepting loop only
+  std::size_t next_shard_ = 0;  // only the accepting loop uses it
 };
 
 }  // namespace gyre::net::detail

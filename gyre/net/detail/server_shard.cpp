@@ -90,7 +90,7 @@ class server_shard::acceptor {
   const bool is_own_;
   io::descriptor descriptor_;
   accept_any request_;
-  timer retry_;  // active while accepting pauses
+  timer retry_;  // the retry timer is active while accepting pauses
   accept_policy policy_;
 };
 
@@ -156,15 +156,16 @@ void server_shard::adopted(unique_fd connection, const endpoint& peer,
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                                   std::unique_ptr<released_connection> released_state) {
   const callback_gate::pass gate_pass(gate());
-  // The server has ended. To release the slot would post to other loops, which may be gone.
+  // The server has ended. The release of the slot would post to other loops, which may be gone.
   if (!gate_pass) return;
   if (released_state != nullptr) {
-    if (!admit(peer)) return;  // closes `connection`
+    if (!admit_peer(peer)) return;  // the early return closes `connection`
     return begin_connection(std::move(connection), peer, std::move(released_state->layer),
                             released_state->received.bytes(), true);
   }
   const auto& is_trusted = core_.options.proxy_protocol.trusted;
-  if (!is_trusted || stage_ == stop_stage::grace_over) return serve(std::move(connection), peer);
+  if (!is_trusted || stage_ == stop_stage::grace_over)
+    return serve_connection(std::move(connection), peer);
   bool is_proxy = false;
   try {
     is_proxy = is_trusted(peer);
@@ -172,7 +173,7 @@ void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
     refuse_assigned();
     throw;
   }
-  if (!is_proxy) return serve(std::move(connection), peer);
+  if (!is_proxy) return serve_connection(std::move(connection), peer);
   try {
     // Descriptors that come after the header must stay in the socket.
     using extent = proxy_layer::extent;
@@ -194,7 +195,7 @@ void server_shard::on_header_ended(unique_fd connection, const endpoint& proxy, 
   }
   proxy_header_ = layer.take_header();
   const endpoint peer = proxy_header_->source.is_ip() ? proxy_header_->source : proxy;
-  serve(std::move(connection), peer, layer.unread());
+  serve_connection(std::move(connection), peer, layer.unread());
 }
 
 void server_shard::on_connection_begun(tcp_connection& connection) {
@@ -205,7 +206,7 @@ void server_shard::on_connection_begun(tcp_connection& connection) {
 
 // Counts the connection in the limits of its address. If the address is at a limit, counts the
 // connection as refused, and returns false.
-bool server_shard::admit(const endpoint& peer) noexcept {
+bool server_shard::admit_peer(const endpoint& peer) noexcept {
   if (core_.address_limits_.admit(peer, loop().recent_time())) return true;
   core_.limited_count_.fetch_add(1, memory_order_relaxed);
   refuse_assigned();
@@ -214,9 +215,9 @@ bool server_shard::admit(const endpoint& peer) noexcept {
 
 // Admits the connection only now, because limits per address apply to the client's address, which
 // comes in the header of a proxy.
-void server_shard::serve(unique_fd connection, const endpoint& peer,
-                         std::span<const std::byte> early_bytes) {
-  if (!admit(peer)) {
+void server_shard::serve_connection(unique_fd connection, const endpoint& peer,
+                                    std::span<const std::byte> early_bytes) {
+  if (!admit_peer(peer)) {
     connection.reset();
     proxy_header_.reset();
     return;
@@ -307,7 +308,7 @@ std::optional<io::handle_kind> server_shard::kind_of(const unique_fd& connection
   return socket_ref(connection.get()).local_endpoint().is_ip() ? io::handle_kind::stream_socket
                                                                : io::handle_kind::socket;
 } catch (const std::exception&) {
-  return std::nullopt;  // the connection is lost, which receiving reports
+  return std::nullopt;  // a lost connection is reported by the first receive
 }
 
 void server_shard::begin_connection(unique_fd connection, const endpoint& peer,

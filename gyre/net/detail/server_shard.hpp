@@ -76,7 +76,7 @@ class server_shard final : public connection_group {
   // An accepted connection whose layer opens.
   struct opening_connection {
     endpoint peer;
-    proxy_layer* proxy = nullptr;  // the layer that reads the header, while `peer` is the proxy
+    proxy_layer* proxy = nullptr;  // reads the header while `peer` is the proxy; otherwise null
     std::optional<proxy_header> header = std::nullopt;
     std::unique_ptr<layer_opening> layer_start = nullptr;
   };
@@ -87,9 +87,9 @@ class server_shard final : public connection_group {
   void on_header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
                        std::error_code reason);
   /// `early_bytes`: bytes that came with the header of a proxy.
-  void serve(unique_fd connection, const endpoint& peer,
-             std::span<const std::byte> early_bytes = {});
-  bool admit(const endpoint& peer) noexcept;
+  void serve_connection(unique_fd connection, const endpoint& peer,
+                        std::span<const std::byte> early_bytes = {});
+  bool admit_peer(const endpoint& peer) noexcept;
   void report_no_layer(const endpoint& peer, const std::exception_ptr& exception);
   std::optional<io::handle_kind> kind_of(const unique_fd& connection, const endpoint& peer,
                                          bool was_opened) const noexcept;

@@ -31,7 +31,7 @@ void check(const reconnecting_client_options& options) {
 void attempt_schedule::note_failure(steady_time now) noexcept {
   ++failures_;
   const std::chrono::nanoseconds delay = options_.jitter
-                                             ? options_.delay.jittered_delay(failures_, random_)
+                                             ? options_.delay.jittered_delay(failures_, generator_)
                                              : options_.delay.delay(failures_);
   next_attempt_ = gyre::detail::later(now, delay);
 }

@@ -42,7 +42,7 @@ void check(const reconnecting_client_options& options);
 class attempt_schedule {
  public:
   explicit attempt_schedule(const reconnecting_client_options& options)
-      : options_(options), random_(options.seed ? *options.seed : gyre::detail::random_seed()) {}
+      : options_(options), generator_(options.seed ? *options.seed : gyre::detail::random_seed()) {}
 
   void note_failure(steady_time now) noexcept;
   void note_success() noexcept { failures_ = 0; }
@@ -50,8 +50,8 @@ class attempt_schedule {
 
  private:
   const reconnecting_client_options& options_;
-  gyre::detail::splitmix64 random_;
-  std::size_t failures_ = 0;  // the number of failures in a row
+  gyre::detail::splitmix64 generator_;
+  std::size_t failures_ = 0;  // how many attempts in a row have failed
   steady_time next_attempt_ = steady_time::min();
 };
 
@@ -103,7 +103,7 @@ class shared_connection {
         schedule_(options_),
         permits_(options.concurrency),
         connector_(loop, std::forward<Source>(source)...),
-        connects_(loop) {}
+        connect_flight_(loop) {}
   shared_connection& operator=(shared_connection&&) = delete;
 
   template <class F>
@@ -130,9 +130,9 @@ class shared_connection {
     if (std::exchange(is_closed_, true)) return;
     close_source_.request_stop();
     if constexpr (!stops_asynchronously<Connection>) {
-      if (current_ == nullptr || current_->users > 0) return;
-      const connection_ptr old_connection = current_;
-      retire(old_connection);
+      if (current_connection_ == nullptr || current_connection_->users > 0) return;
+      const connection_ptr old_connection = current_connection_;
+      retire_connection(old_connection);
       old_connection->connection.reset();
     }
   }
@@ -142,16 +142,16 @@ class shared_connection {
     require_loop(self->loop(), context, name);
     self->close();
     while (self->calls_ > 0) co_await self->calls_ended_.wait();
-    const connection_ptr old_connection = self->current_;
+    const connection_ptr old_connection = self->current_connection_;
     if (old_connection == nullptr) co_return;
     const running_call own_call(*self);  // whether another stop() waits for this one
-    self->retire(old_connection);
-    co_await end(old_connection);
+    self->retire_connection(old_connection);
+    co_await end_connection(old_connection);
   }
 
   client_state state() const noexcept {
     if (is_closed_) return client_state::closed;
-    return current_ != nullptr ? client_state::connected : progress_;
+    return current_connection_ != nullptr ? client_state::connected : progress_;
   }
   reconnecting_client_metrics metrics() const noexcept { return metrics_; }
 
@@ -212,7 +212,7 @@ class shared_connection {
     ~running_use() {
       if (connection_ == nullptr) return;
       client_.note_failure(connection_, false);
-      client_.retire(connection_);
+      client_.retire_connection(connection_);
       if (--connection_->users == 0) connection_->connection.reset();
     }
     /// Ends the use. Returns the connection if it is retired and this was its last use; the caller
@@ -238,7 +238,7 @@ class shared_connection {
       const connection_ptr connection = co_await std::move(wait_task);
       running_use use(*self, connection);
       task<result_of<F>> work;
-      std::exception_ptr error = begin(function, *connection->connection, work);
+      std::exception_ptr error = begin_use(function, *connection->connection, work);
       if (error == nullptr) {
         co_await gyre::detail::await_ready_state(work);
         error = gyre::detail::task_access::state(work).take_error();
@@ -248,8 +248,8 @@ class shared_connection {
       } else {
         self->note_error(connection, error);
       }
-      if (self->is_closed_) self->retire(connection);
-      if (const connection_ptr last = use.end()) co_await end(last);
+      if (self->is_closed_) self->retire_connection(connection);
+      if (const connection_ptr last = use.end()) co_await end_connection(last);
       permit.release();
       if (error == nullptr) co_return co_await gyre::detail::take_result(work);
       if (use_number >= uses || !is_retryable(error)) co_await gyre::detail::fail_with(error);
@@ -259,7 +259,8 @@ class shared_connection {
 
   // Calls `function`, and stores its awaitable in `work`. Returns the exception if the call throws.
   template <class F>
-  static std::exception_ptr begin(F& function, Connection& connection, task<result_of<F>>& work) {
+  static std::exception_ptr begin_use(F& function, Connection& connection,
+                                      task<result_of<F>>& work) {
     try {
       work = as_task(std::invoke(function, connection));
       return nullptr;
@@ -274,19 +275,19 @@ class shared_connection {
     const waiter own_wait(*self, is_repeated);
     for (;;) {
       if (self->is_closed_) self->connector_.fail(io::errc::closed, name);
-      connection_ptr connection = self->current_;
+      connection_ptr connection = self->current_connection_;
       if (connection == nullptr) {
         auto connect_task =
-            self->connects_.run({}, [self](std::monostate) { return connect(self); });
+            self->connect_flight_.run({}, [self](std::monostate) { return connect(self); });
         connection = co_await std::move(connect_task);
       }
       permit = co_await self->permits_.permit();
-      if (connection == self->current_) {
+      if (connection == self->current_connection_) {
         if (self->is_ready(*connection)) co_return connection;
-        // The connection is broken: the server has closed it since its last use.
+        // The server has closed the connection since its last use.
         if (!connection->has_succeeded) self->schedule_.note_failure(self->loop().now());
-        self->retire(connection);
-        if (connection->users == 0) co_await end(connection);
+        self->retire_connection(connection);
+        if (connection->users == 0) co_await end_connection(connection);
       }
       permit.release();
     }
@@ -312,10 +313,11 @@ class shared_connection {
         ++self->metrics_.connected;
         auto replacement = std::make_shared<counted_connection>();
         replacement->connection = std::move(*result);
-        // Another attempt may have set current_ meanwhile, if all calls that waited for this one
-        // were stopped.
-        if (!self->is_closed_ && self->current_ == nullptr) self->current_ = replacement;
-        if (self->current_ != replacement) co_await end(replacement);
+        // Another attempt may have set current_connection_ meanwhile, if all calls that waited for
+        // this one were stopped.
+        if (!self->is_closed_ && self->current_connection_ == nullptr)
+          self->current_connection_ = replacement;
+        if (self->current_connection_ != replacement) co_await end_connection(replacement);
         co_return replacement;
       }
       ++self->metrics_.failures;
@@ -343,12 +345,12 @@ class shared_connection {
     if (!connection.is_retired) schedule_.note_success();
   }
   void note_error(const connection_ptr& connection, const std::exception_ptr& error) noexcept {
-    if (connection->is_retired) return;  // another use has reported the end
+    if (connection->is_retired) return;  // another use has reported the same end
     if constexpr (tells_reusable<Connection>) {
       if (is_reusable(*connection->connection)) return;
     }
     note_failure(connection, is_retryable(error));
-    retire(connection);
+    retire_connection(connection);
   }
   // Delays the next attempt, unless the connection has served before and its end is not the
   // server's fault.
@@ -357,13 +359,13 @@ class shared_connection {
       schedule_.note_failure(loop().now());
   }
   // Takes a connection out of use, so that the next call connects again.
-  void retire(const connection_ptr& connection) noexcept {
+  void retire_connection(const connection_ptr& connection) noexcept {
     if (std::exchange(connection->is_retired, true)) return;
     ++metrics_.broken;
-    if (current_ == connection) current_.reset();
+    if (current_connection_ == connection) current_connection_.reset();
   }
   // Ends a connection without users.
-  static task<> end(connection_ptr ended_connection) {
+  static task<> end_connection(connection_ptr ended_connection) {
     const std::unique_ptr<Connection> connection = std::move(ended_connection->connection);
     if constexpr (stops_asynchronously<Connection>) {
       if (connection != nullptr) {
@@ -375,10 +377,10 @@ class shared_connection {
 
   const reconnecting_client_options options_;
   attempt_schedule schedule_;
-  semaphore permits_;  // permits to use the connection
+  semaphore permits_;  // the permits to use the connection
   connector<Connection> connector_;
-  single_flight<std::monostate, connection_ptr> connects_;
-  connection_ptr current_;
+  single_flight<std::monostate, connection_ptr> connect_flight_;
+  connection_ptr current_connection_;
   client_state progress_ = client_state::disconnected;
   inplace_stop_source close_source_;
   bool is_closed_ = false;

@@ -57,7 +57,7 @@ io::result listen(int socket, int backlog) noexcept {
   return retried([&] { return ::listen(socket, backlog); });
 }
 
-// Reports EINTR as EINPROGRESS: the interrupted attempt continues, and a second connect() would
+// EINTR is reported as EINPROGRESS: the interrupted attempt continues, and a second connect() would
 // fail with EALREADY.
 io::result connect(int socket, const sockaddr* peer, socklen_t size) noexcept {
   const io::result outcome = io::result::of_call(::connect(socket, peer, size));

@@ -102,7 +102,7 @@ std::size_t unacknowledged_bytes(int socket) noexcept;
 /// first.
 io::result wait_until_ready(int socket, short events, steady_time deadline) noexcept;
 
-// The functions below take descriptors of any kind.
+// The functions below accept descriptors of any kind.
 
 io::result set_close_on_exec(int fd) noexcept;
 /// Locks a file or folder against other lock_file() calls (flock(2)) until it is closed. Blocks the

@@ -20,7 +20,7 @@ struct lookup_kind {
   // section 3); with those of the preferred version it completes at once. Without a delay the
   // lookup waits for all addresses.
   std::optional<duration> resolution_delay = {};
-  std::uint16_t records = 0;  // the record type to look up; 0: addresses
+  std::uint16_t records = 0;  // the record type to look up; 0 stands for addresses
 };
 
 /// A lookup under way, linked into the list of its question or of the completed lookups.
@@ -32,11 +32,11 @@ struct waiting_lookup : intrusive_list_node {
 
   const function complete;  // called once on the loop's thread, after unlinking
   name_engine* owner = nullptr;
-  question* current_question = nullptr;  // null once the lookup has its result
+  question* current_question = nullptr;  // null after the result has come
   std::uint16_t port = 0;
   lookup_kind kind = {};
-  resolve_result result;               // for records: only an error
-  std::vector<unsigned char> message;  // for records: the response
+  resolve_result result;               // the addresses; of a lookup for records, only the error
+  std::vector<unsigned char> message;  // the response to a lookup for records
 };
 
 }  // namespace gyre::net::detail

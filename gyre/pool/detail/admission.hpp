@@ -110,7 +110,8 @@ class admission {
   /// keeps its slots as long as its current task runs, which may be long.
   void set_workers(std::size_t count) noexcept {
     const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_size_);
-    worker_chunk_size_.store(share, std::memory_order_relaxed);  // relaxed: publishes no other data
+    // Relaxed: the value publishes no other data.
+    worker_chunk_size_.store(share, std::memory_order_relaxed);
   }
   /// Releases the slot, if any, of a task that no worker starts.
   void release_slot(bool had_slot) noexcept { had_slot ? release(1) : remove_slotless(); }
@@ -118,7 +119,7 @@ class admission {
   /// worker's `kept_slots`, and releases these in chunks.
   void release_later(bool had_slot, std::size_t& kept_slots) noexcept {
     if (!had_slot) return remove_slotless();
-    // relaxed: guards no other data.
+    // relaxed: the value guards no other data.
     const std::size_t max_kept = worker_chunk_size_.load(std::memory_order_relaxed);
     if (++kept_slots >= max_kept || is_urgent()) release(std::exchange(kept_slots, 0));
   }
@@ -164,7 +165,7 @@ class admission {
     ~submitter_run();
   };
 
-  // relaxed: statistics.
+  // relaxed: the counter is a statistic.
   std::uint64_t refusals() const noexcept { return refusals_.load(std::memory_order_relaxed); }
   std::uint64_t submitter_runs() const noexcept {
     return submitter_runs_.load(std::memory_order_relaxed);
@@ -178,16 +179,16 @@ class admission {
   bool may_add_slotless() const noexcept;
 
   alignas(false_sharing_range) semaphore slots_;
-  // Read for each task, but written only while a caller waits.
+  // The members below are read for each task, but written only while a caller waits.
   alignas(false_sharing_range) const std::size_t limit_;
   const std::size_t chunk_size_;
   atomic<std::size_t> worker_chunk_size_;
   const when_full policy_;
   const duration block_timeout_;
-  atomic<std::uint32_t> urgent_waits_{0};     // waits that need each slot released at once
-  atomic<std::uint32_t> coroutine_waits_{0};  // the urgent waits that are of coroutines
-  // Written only while the pool is full.
-  alignas(false_sharing_range) atomic<std::size_t> slotless_{0};  // tasks that wait without a slot
+  atomic<std::uint32_t> urgent_waits_{0};     // the waits that need each slot released at once
+  atomic<std::uint32_t> coroutine_waits_{0};  // the urgent waits of coroutines
+  // The members below are written only while the pool is full.
+  alignas(false_sharing_range) atomic<std::size_t> slotless_{0};
   atomic<std::uint64_t> refusals_{0};
   atomic<std::uint64_t> submitter_runs_{0};
 };

@@ -23,12 +23,12 @@ class exception_guard {
     try {
       static_cast<void>(function());
     } catch (...) {
-      exceptions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic
+      exceptions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the counter is a statistic
       on_exception_(std::current_exception());
     }
   }
   std::uint64_t exceptions() const noexcept {
-    return exceptions_.load(std::memory_order_relaxed);  // relaxed: a statistic
+    return exceptions_.load(std::memory_order_relaxed);  // relaxed: the counter is a statistic
   }
 
  private:

@@ -24,7 +24,7 @@ void forked_operation::finish() noexcept {
   const atomic<std::uint32_t>* const word = &word_;
   // release: pairs with the acquire in is_finished(); makes the effects of the run visible.
   const std::uint32_t old_word = word_.fetch_or(finished_bit, std::memory_order_release);
-  if ((old_word & sleeping_bit) != 0) futex_wake_one(word);  // uses the address only
+  if ((old_word & sleeping_bit) != 0) futex_wake_one(word);  // the call uses only the address
 }
 
 void forked_operation::wait() noexcept {

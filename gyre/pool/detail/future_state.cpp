@@ -55,9 +55,10 @@ void future_state_base::finish() noexcept {
   if ((old_word & abandoned_bit) != 0) {
     free();
   } else if ((old_word & sleeping_bit) != 0) {
-    futex_wake_one(word);  // uses the address only: the word may be destroyed by now
+    futex_wake_one(word);  // the call uses only the address: the word may be destroyed by now
   } else if ((old_word & (awaited_bit | cancelled_bit)) == awaited_bit) {
-    waiter_->context->where->post(*waiter_);  // exists until this call resumes its coroutine
+    // The waiter exists until this call resumes its coroutine.
+    waiter_->context->where->post(*waiter_);
   }
 }
 

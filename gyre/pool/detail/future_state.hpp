@@ -96,8 +96,8 @@ class future_state_base : public droppable_operation, public slab_object {
   atomic<std::uint32_t> word_{0};
   atomic<std::uint32_t> runner_{0};  // the number of the thread that runs the task; 0: none
   union {
-    const void* pool_ = nullptr;   // valid until a coroutine waits
-    future_state_waiter* waiter_;  // valid once a coroutine waits
+    const void* pool_ = nullptr;   // the pool of the task; valid until a coroutine waits
+    future_state_waiter* waiter_;  // the coroutine that waits; valid once one waits
   };
 };
 

@@ -31,7 +31,7 @@ bool idle_workers::stop_searching(parker& self) noexcept {
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
-// A function of its own, so that the short path of notify() saves no registers.
+// The function is separate, so that the short path of notify() saves no registers.
 void idle_workers::notify_slowly(std::uint64_t state) noexcept {
   if ((state & busy) == 0) state = state_while_not_busy();
   if (sleepers_in(state) == 0) return;
@@ -59,7 +59,7 @@ std::uint64_t idle_workers::state_while_not_busy() noexcept {
 bool idle_workers::add_sleeper(parker& self) noexcept {
   constexpr unsigned parks_per_recount = 64;
   const std::lock_guard lock(mutex_);
-  self.wake_word_.store(0, std::memory_order_relaxed);  // relaxed: mutex_ orders notifiers after
+  self.wake_word_.store(0, std::memory_order_relaxed);  // relaxed: mutex_ orders later notifiers
   sleepers_.push_front(self);
   notifications_.store(0, std::memory_order_relaxed);
   const bool ends_busy_period = ++parks_ % parks_per_recount == 0;
@@ -104,7 +104,7 @@ parker& idle_workers::pop_sleeper() noexcept {
   parker& oldest = *sleepers_.pop_front();
   // release: pairs with the acquire in sleep().
   oldest.wake_word_.store(1, std::memory_order_release);
-  wakes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: statistics
+  wakes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the counter is a statistic
   return oldest;
 }
 

@@ -73,7 +73,7 @@ class idle_workers {
   /// system call; also a full fence while the workers are not busy.
   void notify() noexcept {
     asymmetric_light_fence();
-    // relaxed: the fences order it.
+    // relaxed: the fences order the state.
     const std::uint64_t state = state_.load(std::memory_order_relaxed);
     if ((state & busy) != 0 && sleepers_in(state) == 0) [[likely]]
       return;
@@ -120,17 +120,20 @@ class idle_workers {
 
   /// The numbers of workers that sleep and that search; exact while nothing changes.
   [[nodiscard]] std::size_t sleepers() const noexcept {
-    return sleepers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
+    // Relaxed: the state is read as a statistic.
+    return sleepers_in(state_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] std::size_t searchers() const noexcept {
-    return searchers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
+    // Relaxed: the state is read as a statistic.
+    return searchers_in(state_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] bool are_busy() const noexcept {
-    return (state_.load(std::memory_order_relaxed) & busy) != 0;  // relaxed: statistics
+    // Relaxed: the state is read as a statistic.
+    return (state_.load(std::memory_order_relaxed) & busy) != 0;
   }
   /// The number of sleeps that were ended by a notification.
   [[nodiscard]] std::uint64_t wakes() const noexcept {
-    return wakes_.load(std::memory_order_relaxed);  // relaxed: statistics
+    return wakes_.load(std::memory_order_relaxed);  // relaxed: the counter is a statistic
   }
 
  private:
@@ -159,7 +162,8 @@ class idle_workers {
   void remove_sleeper(parker& self, bool becomes_searcher) noexcept;
 
   alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> state_{0};
-  gyre::detail::atomic<std::uint32_t> notifications_{0};  // since the last sleep, approximately
+  // The notifications since the last sleep, approximately.
+  gyre::detail::atomic<std::uint32_t> notifications_{0};
   gyre::detail::atomic<std::uint32_t> workers_{0};
   const std::uint32_t busy_threshold_;
 

@@ -59,7 +59,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   explicit pool_core(thread_pool_options&& options);
   ~pool_core();
 
-  // The parts of the pool.
+  // The functions below return the parts of the pool.
   detail::life_cycle& life_cycle() noexcept { return life_cycle_; }
   detail::admission& admission() noexcept { return *admission_; }
   worker_set& workers() noexcept { return workers_; }
@@ -69,7 +69,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   fork_queue* fork_queue_here() noexcept override {
     pool_worker* const self = this_worker;
     if (self == nullptr || self->pool != this || self->idle_peers == nullptr) return nullptr;
-    return &static_cast<fork_queue&>(*self);  // casts a reference, to avoid a test for null
+    return &static_cast<fork_queue&>(*self);  // the cast of a reference avoids a test for null
   }
   /// Whether the calling thread is a worker; false in a loop or a sync_wait() that a task runs.
   bool running_here() const noexcept override {
@@ -136,7 +136,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
 
   thread_pool_options options_;
   detail::life_cycle life_cycle_;
-  const std::shared_ptr<detail::admission> admission_;  // shared with threads that hold slots
+  const std::shared_ptr<detail::admission> admission_;  // threads that hold slots share it
   exception_guard guard_;
   item_runner runner_;
   worker_set workers_;
@@ -146,7 +146,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   const task_scheduler::inbound_queue inbound_;
   submissions* const cells_;  // the inbound queue; null if tasks are timed
   detail::quiescence quiescence_;
-  calls_in_flight posts_;  // calls of post() for operations
+  calls_in_flight posts_;  // counts the calls of post() for operations
   const worker_loop::pool_parts worker_parts_;
 };
 
@@ -154,7 +154,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
                                                                  task_priority priority,
                                                                  admission::waiting caller) {
   if (pool_worker* const self = worker_here()) return submit_as_worker(*self, builder, priority);
-  // Inlines the usual case: a thread outside the pool that has a reserved slot.
+  // This code inlines the usual case: a thread outside the pool that has a reserved slot.
   if (cells_ != nullptr && priority == task_priority::normal && builder.fits_cell() &&
       !life_cycle_.is_closed() &&
       cells_->try_push_built([&]() noexcept { return builder.in_cell(); })) [[likely]] {

@@ -51,7 +51,7 @@ class pool_worker final : public fork_queue {
 
   const void* const pool;
   const std::size_t index;
-  idle_workers* idle_peers = nullptr;  // where its thieves sleep; null if no worker steals
+  idle_workers* idle_peers = nullptr;  // the sleepers among its thieves; null if no worker steals
 
   // The members below are used by the worker's own thread only, except that other workers steal
   // from the deque and other threads read the counters.
@@ -60,21 +60,21 @@ class pool_worker final : public fork_queue {
   spin_budget spin;
   theft_record thefts;
   bool has_own_tasks = false;            // whether its deque may have own items
-  unsigned lookups = 0;                  // number of searches for the next item
-  std::uintptr_t helping_stack_end = 0;  // address below which the stack is too short to help
+  unsigned lookups = 0;                  // the number of searches for the next item
+  std::uintptr_t helping_stack_end = 0;  // the address below which the stack is too short to help
   bool is_out_of_stack = false;          // whether it last failed to help for lack of stack
-  const void* innermost_run = nullptr;   // current_run() within its items
-  std::size_t depth = 0;                 // number of nested items that it runs
+  const void* innermost_run = nullptr;   // current_run() within the worker's items
+  std::size_t depth = 0;                 // the number of nested items that the worker runs
   std::size_t waiting_depth = 0;         // the depth at its innermost quiescence::wait()
-  item_record record;                    // of its items in the flight recorder
-  std::size_t free_slots = 0;            // slots of started tasks that are not released yet
+  item_record record;                    // the record of its items in the flight recorder
+  std::size_t free_slots = 0;            // the slots of started tasks that were not yet released
   published_counter submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // empty unless tasks are timed
 
   // The members below are protected by the mutex of the worker_set.
   std::unique_ptr<named_thread> thread;
   bool is_alive = false;
-  const future_state_base* stuck_wait = nullptr;  // awaited while out of stack; or null
+  const future_state_base* stuck_wait = nullptr;  // the wait that lacks stack to help; or null
 
  private:
   bool push_to_own_deque_slowly(work_item item) noexcept;

@@ -35,7 +35,7 @@ bool quiescence::is_reached(bool is_task) const noexcept {
 
 void quiescence::notify() noexcept {
   asymmetric_light_fence();
-  // relaxed: the fences order it.
+  // relaxed: the fences order the count.
   if (waiters_.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   {

@@ -29,7 +29,7 @@ class quiescence {
   // These functions count ended tasks that no worker counts.
   void count_dropped() noexcept { dropped_tasks_.fetch_add(1, std::memory_order_acq_rel); }
   void count_run_outside() noexcept { run_outside_.fetch_add(1, std::memory_order_release); }
-  // relaxed: statistics, which guard no other data.
+  // relaxed: the counter is a statistic, which guards no other data.
   std::uint64_t dropped() const noexcept { return dropped_tasks_.load(std::memory_order_relaxed); }
   std::uint64_t tasks_run_outside() const noexcept {
     return run_outside_.load(std::memory_order_relaxed);
@@ -52,7 +52,7 @@ class quiescence {
   std::atomic<std::uint64_t> run_outside_{0};
 
   std::atomic<std::size_t> waiters_{0};
-  std::atomic<std::size_t> waiting_tasks_{0};  // running tasks that wait here
+  std::atomic<std::size_t> waiting_tasks_{0};  // the running tasks that wait here
   std::mutex mutex_;
   std::condition_variable condition_;
 };

@@ -71,7 +71,7 @@ class shared_queue_scheduler final : public task_scheduler {
   void wake_all() noexcept override {
     {
       const std::lock_guard lock(lock_);
-    }  // so that a worker about to wait has begun to wait, or sees the change
+    }  // a worker about to wait has now begun to wait, or sees the change
     if constexpr (sleeps) condition_.notify_all();
   }
   std::uint64_t enqueued() const noexcept override {
@@ -83,7 +83,7 @@ class shared_queue_scheduler final : public task_scheduler {
     return wakeups_;
   }
 
-  // The three functions below are called by worker_loop.
+  // worker_loop calls the three functions below.
   void begin_work(pool_worker&) noexcept {}
   void stop_searching(pool_worker&) noexcept {}
   void wait_for_work(pool_worker& self) noexcept {

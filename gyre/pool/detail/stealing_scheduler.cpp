@@ -94,7 +94,7 @@ void stealing_scheduler::put_back(work_item item) noexcept {
 void stealing_scheduler::count_lanes() noexcept {
   // release: pairs with the acquire in has_inbound_items().
   lanes_waiting_.store(lanes_.size(), std::memory_order_release);
-  // relaxed: a hint for workers that are awake.
+  // relaxed: the value is a hint for workers that are awake.
   high_waiting_.store(lanes_.size(task_priority::high), std::memory_order_relaxed);
 }
 
@@ -106,7 +106,7 @@ std::uint64_t stealing_scheduler::enqueued() const noexcept {
 
 template <class Take>
 pool_task* stealing_scheduler::take_lane(Take&& take) noexcept {
-  // relaxed: a hint; a worker calls has_work() before it sleeps.
+  // relaxed: the value is a hint; a worker calls has_work() before it sleeps.
   if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(lanes_lock_);
   pool_task* const task = take(lanes_);
@@ -118,7 +118,7 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   if (++self.lookups % fair_turn == 0) [[unlikely]] {
     if (const work_item item = take_fairly(self)) return item;
   }
-  // relaxed: a hint; a worker calls has_work() before it sleeps.
+  // relaxed: the value is a hint; a worker calls has_work() before it sleeps.
   if (high_waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (pool_task* const prioritized_task = take_prioritized()) return work_item(*prioritized_task);
   }
@@ -178,7 +178,7 @@ work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
   auto operations = overflow_.pop_all();
   operation* const first = operations.pop_front();
   if (first == nullptr) return {};
-  intrusive_queue<operation> newest_first;  // reversed, so that the oldest is popped first
+  intrusive_queue<operation> newest_first;  // in reverse, so that the oldest is popped first
   while (operation* const op = operations.pop_front()) newest_first.push_front(*op);
   while (operation* const op = newest_first.pop_front()) push_to_deque(self, work_item(*op));
   idle_workers_.notify();

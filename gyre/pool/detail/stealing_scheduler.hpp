@@ -46,7 +46,7 @@ class stealing_scheduler final : public task_scheduler {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_workers_.wakes(); }
 
-  // The three functions below are called by worker_loop.
+  // worker_loop calls the three functions below.
   void begin_work(pool_worker& self) noexcept { self.idle_peers = &idle_workers_; }
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;
@@ -75,14 +75,15 @@ class stealing_scheduler final : public task_scheduler {
   const worker_set& workers_;
   submissions submissions_;
   idle_workers idle_workers_;
-  atomic_intrusive_stack<operation> overflow_;  // operations for which there was no memory
+  atomic_intrusive_stack<operation> overflow_;  // the operations for which there was no memory
 
   // lanes_ has tasks of high and low priority, tasks without a slot, and tasks that were put back.
   spin_lock lanes_lock_;
   priority_lanes lanes_;
   std::atomic<std::size_t> lanes_waiting_{0};
   std::atomic<std::size_t> high_waiting_{0};
-  std::atomic<std::uint64_t> enqueued_items_{0};  // items put into lanes_ and overflow_
+  // The items that were put into lanes_ and overflow_.
+  std::atomic<std::uint64_t> enqueued_items_{0};
 };
 
 }  // namespace gyre::detail

@@ -78,7 +78,7 @@ class [[nodiscard]] submission_awaiter : slot_awaiter {
   }
 
  private:
-  F callable_;  // moved from when it is submitted
+  F callable_;  // empty after its submission
   [[no_unique_address]] stored result_;
 };
 

@@ -214,7 +214,7 @@ class basic_submissions {
     try {
       push_admitted_task(own_shard, build());
     } catch (...) {
-      slots_->release(1);  // not reserved for the thread: others may wait
+      slots_->release(1);  // the slot is not reserved for the thread, as others may wait
       throw;
     }
     return true;
@@ -271,7 +271,7 @@ class basic_submissions<CellsPerSegment>::shard final
  public:
   explicit shard(std::shared_ptr<admission> slots) noexcept : slots_(std::move(slots)) {}
 
-  std::size_t reserved_slots = 0;  // used only by the owning thread
+  std::size_t reserved_slots = 0;  // only the owning thread uses them
 
  private:
   void return_reserve() noexcept override {

@@ -89,8 +89,8 @@ class task_builder {
       guard.call(callable_ref(callable));
     }
   };
-  // Hidden, because g++ merges an inline variable over the whole process, but each plug-in that
-  // contains gyre has pools of its own.
+  // The variable is hidden, because g++ merges an inline variable over the whole process, but each
+  // plug-in that contains gyre has pools of its own.
   template <class F>
   [[gnu::visibility("hidden")]] static constexpr functions functions_of{
       erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::run};

@@ -65,11 +65,11 @@ class theft_record {
     if (is_gain) next_rest_ = min_rest;
   }
 
-  steady_time last_change_{};        // when the last theft began or ended
-  std::chrono::nanoseconds cost_{};  // duration of the last theft
+  steady_time last_change_{};        // the time at which the last theft began or ended
+  std::chrono::nanoseconds cost_{};  // the duration of the last theft
   std::chrono::nanoseconds next_rest_ = min_rest;
-  unsigned losses_ = 0;      // number of losses in a row
-  bool has_stolen_ = false;  // whether tasks of the last theft were not finished yet
+  unsigned losses_ = 0;      // the number of losses in a row
+  bool has_stolen_ = false;  // whether tasks of the last theft have not finished yet
   bool has_rested_ = false;  // whether it has rested before the next theft
 };
 

@@ -65,7 +65,7 @@ class timer_thread final : public timer_service, operation {
   mutable std::mutex mutex_;
   std::condition_variable condition_;
   std::unique_ptr<timer_wheel> wheel_;          // null until the thread is started
-  steady_time wake_time_ = steady_time::min();  // when the thread's sleep ends
+  steady_time wake_time_ = steady_time::min();  // the end of the thread's sleep
   bool is_posted_ = false;                      // whether this operation is posted
   bool is_stopping_ = false;
 

@@ -82,7 +82,7 @@ class work_deque {
     if (newest < floor_) return return_none();
     publish(newest);
     asymmetric_light_fence();
-    // relaxed: the fences order it; this thread itself has written the element.
+    // relaxed: the fences order the top; this thread itself has written the element.
     if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
       return pop_with_thieves(newest);
     return cell(newest);
@@ -97,7 +97,7 @@ class work_deque {
     if (newest < floor_ || cell(newest) != element) return false;
     publish(newest);
     asymmetric_light_fence();
-    // relaxed: the fences order it.
+    // relaxed: the fences order the top.
     if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
       return pop_with_thieves(newest) != T{};
     return true;
@@ -217,7 +217,7 @@ class work_deque {
   /// or was recently.
   [[gnu::noinline]] T pop_with_thieves(position newest) noexcept {
     full_fence();
-    const position top = top_.load(std::memory_order_relaxed);  // relaxed: the fence orders it
+    const position top = top_.load(std::memory_order_relaxed);  // relaxed: the fence orders the top
     if (position_of(top) > newest) return pop_contended(newest);
     if (top != top_at_fence_) {
       top_at_fence_ = top;
@@ -283,7 +283,7 @@ class work_deque {
     limit_ = floor_ + capacity_;
   }
 
-  // Owner: completes a pop() from an empty deque.
+  // Completes a pop() from an empty deque. Called by the owner.
   T return_none() noexcept {
     if (capacity_ > kept_capacity) [[unlikely]]
       release_memory();
@@ -299,19 +299,19 @@ class work_deque {
     update_limits();
   }
 
-  // Written by the owner.
-  alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};  // after the newest
+  // Only the owner writes the members below.
+  alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};
   position floor_ = 0;     // the top when the owner last held the lock
   position limit_ = 0;     // the maximum of the bottom
-  position capacity_ = 0;  // of cells_: a power of two, or 0; changes under the lock
+  position capacity_ = 0;  // the size of cells_: a power of two, or 0; changes under the lock
   T* cells_ = nullptr;
   position top_at_fence_ = 0;  // the top after the last full fence
-  unsigned fences_ = 0;        // full fences since top_at_fence_ changed
+  unsigned fences_ = 0;        // the full fences since top_at_fence_ changed
   bool has_contention_ = false;
 
-  // Written by thieves: the position of the oldest element, and fence_request.
+  // Thieves write this word: the position of the oldest element, and fence_request.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};
-  spin_lock lock_;  // held by a thief for the time of a fence and a short copy
+  spin_lock lock_;  // a thief holds it for the time of a fence and a short copy
 };
 
 }  // namespace gyre::detail

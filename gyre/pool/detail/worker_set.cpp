@@ -94,7 +94,7 @@ bool worker_set::retire(pool_worker& self) noexcept {
   return true;
 }
 
-// Requires mutex_.
+// Whether there are more workers than the target. The caller must hold mutex_.
 bool worker_set::has_surplus() const noexcept {
   for (std::size_t index = target(); index < size(); ++index) {
     if (workers_[index]->is_alive) return true;

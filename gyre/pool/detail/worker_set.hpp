@@ -29,7 +29,7 @@ class worker_set {
 
   /// The number of workers that the pool should have.
   std::size_t target() const noexcept {
-    return target_.load(std::memory_order_relaxed);  // relaxed: guards no other data
+    return target_.load(std::memory_order_relaxed);  // relaxed: the target guards no other data
   }
   bool is_surplus(const pool_worker& worker) const noexcept { return worker.index >= target(); }
   /// The number of workers ever created, which bounds the index.
@@ -66,8 +66,9 @@ class worker_set {
   std::atomic<std::size_t> size_{0};
   const std::unique_ptr<std::unique_ptr<pool_worker>[]> workers_;
   std::mutex join_mutex_;
-  std::mutex mutex_;                                            // protects the workers' states
-  std::vector<std::unique_ptr<named_thread>> retired_threads_;  // not joined yet; by mutex_
+  std::mutex mutex_;  // guards the workers' states
+  // Threads that were not joined yet; mutex_ guards them.
+  std::vector<std::unique_ptr<named_thread>> retired_threads_;
 };
 
 }  // namespace gyre::detail

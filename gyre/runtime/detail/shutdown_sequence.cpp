@@ -83,7 +83,7 @@ void shutdown_sequence::run() {
   if (stage_ != stage::over) control_loop_.run();
 }
 
-// Must be async-signal-safe.
+// This function must be async-signal-safe.
 void shutdown_sequence::add_request(std::uint32_t request) noexcept {
   // release: pairs with the acquire in advance().
   requests_.fetch_or(request, std::memory_order_release);
@@ -138,7 +138,8 @@ void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
 // The last task and the last step end under the lock, so that their threads no longer use this
 // object when their end is seen here.
 bool shutdown_sequence::try_finish() noexcept {
-  std::vector<std::shared_ptr<shutdown_entry>> unused_entries;  // destroyed without the lock
+  // Destroyed after the lock is released.
+  std::vector<std::shared_ptr<shutdown_entry>> unused_entries;
   std::unique_lock lock(mutex_);
   // acquire: pairs with the release in end_task().
   std::size_t old_tasks = tasks_.load(std::memory_order_acquire);

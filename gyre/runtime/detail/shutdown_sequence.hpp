@@ -53,7 +53,7 @@ class shutdown_entry final : public operation {
 
   const shutdown_phase phase_;
   executor& target_;
-  // Set while the entry is posted.
+  // The entry owns itself while it is posted.
   std::shared_ptr<shutdown_entry> self_;
   std::optional<shutdown_step> step_;
 
@@ -157,7 +157,7 @@ class shutdown_sequence {
   void enter(shutdown_phase phase, steady_time deadline);
   bool try_finish() noexcept;
   [[noreturn]] void give_up() noexcept;
-  // Requires mutex_.
+  // Returns the number of tasks without an end. The caller must hold mutex_.
   std::size_t unended_tasks() const noexcept {
     return tasks_.load(std::memory_order_relaxed) / one_task + waiting_tasks_;
   }
@@ -185,12 +185,13 @@ class shutdown_sequence {
   std::array<inplace_stop_source, 3> sources_;
 
   mutable std::mutex mutex_;
-  stage stage_ = stage::running;  // written by the control loop only
+  stage stage_ = stage::running;  // only the control loop writes the stage
   steady_time deadline_ = steady_time::max();
   std::size_t steps_ = 0;
   std::vector<std::shared_ptr<shutdown_entry>> entries_;
-  std::size_t purge_size_ = 16;    // the size of entries_ at which unregistered ones are removed
-  std::size_t waiting_tasks_ = 0;  // in wait_for_other_tasks(), not counted in tasks_
+  std::size_t purge_size_ = 16;  // the size of entries_ at which unregistered ones are removed
+  // The tasks in wait_for_other_tasks(), which tasks_ does not count.
+  std::size_t waiting_tasks_ = 0;
   manual_reset_event other_tasks_end_event_;
   std::exception_ptr error_;
 };

@@ -29,7 +29,7 @@ std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
   scope& owner = set.owner();
   const executor* const own_executor = self.where;
   scope_access::unlist(owner, self);
-  if (!set.push(self)) {  // if pushed, the set may have destroyed self
+  if (!set.push(self)) {  // after a push, the set may have destroyed `self`
     if (std::exception_ptr error = self.take_error()) {
       scope_access::add_error_of(self, owner, std::move(error));
     }

@@ -55,7 +55,7 @@ class join_set_core : public slab_object {
       : scope_(parent_scope), stop_(parent_scope.get_token()) {}
 
   void acquire() noexcept {
-    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller keeps this alive
+    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller keeps this object alive
   }
   void release() noexcept {
     // acq_rel: the release of each owner pairs with the acquire of the last one, which deletes.
@@ -72,7 +72,7 @@ class join_set_core : public slab_object {
   }
   /// Returns the number of tasks that were started and whose results were not taken.
   std::size_t size() const noexcept {
-    // relaxed: a count that orders nothing; only the consumer decreases it.
+    // relaxed: the count orders nothing; only the consumer decreases it.
     return size_.load(std::memory_order_relaxed);
   }
   void add_one() noexcept { size_.fetch_add(1, std::memory_order_relaxed); }
@@ -98,7 +98,7 @@ class join_set_core : public slab_object {
   semaphore ended_count_{0};
   spin_lock lock_;
   bool is_closed_ = false;            // guarded by lock_
-  intrusive_queue<operation> queue_;  // ended join_set_tasks; guarded by lock_
+  intrusive_queue<operation> queue_;  // the ended join_set_tasks; guarded by lock_
 };
 
 template <class T>
@@ -114,7 +114,7 @@ class typed_join_set_task final : public join_set_task {
             },
             description),
         work_(std::move(work)) {
-    // Prepares the task now, so that backtraces show it before it begins.
+    // The task is prepared now, so that backtraces show it before it begins.
     if constexpr (records_backtraces) {
       task_access::state(work_).prepare(static_cast<task_context&>(*this));
     }

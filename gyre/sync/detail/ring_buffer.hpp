@@ -50,7 +50,7 @@ class ring_buffer {
   T* values_;
   std::size_t capacity_;
   std::size_t size_ = 0;
-  std::size_t next_ = 0;  // index of the next pushed value
+  std::size_t next_ = 0;  // the index of the next pushed value
 };
 
 }  // namespace gyre::detail

@@ -18,7 +18,7 @@ class segment_buffer {
   /// Memory for several values. The owner of the buffer allocates it before locking.
   class segment {
    public:
-    segment() noexcept {}  // not defaulted: leaves the values uninitialised
+    segment() noexcept {}  // not defaulted, so that the values stay uninitialised
 
    private:
     friend segment_buffer;
@@ -94,8 +94,8 @@ class segment_buffer {
 
   segment* first_ = nullptr;
   segment* last_ = nullptr;  // the last segment in use; a spare one may follow
-  std::size_t begin_ = 0;    // index of the oldest value in first_
-  std::size_t end_ = 0;      // index after the newest value in last_
+  std::size_t begin_ = 0;    // the index of the oldest value in first_
+  std::size_t end_ = 0;      // the index after the newest value in last_
   std::size_t size_ = 0;
 };
 

@@ -6,7 +6,8 @@
 namespace gyre::detail {
 namespace {
 
-// Returns the next random number of the calling thread. After Marsaglia, "Xorshift RNGs", 2003.
+// Returns the next random number of the calling thread, by the algorithm of Marsaglia, "Xorshift
+// RNGs", 2003.
 std::uint32_t next_random() noexcept {
   static constinit std::atomic<std::uint32_t> threads{0};
   static constinit thread_local std::uint32_t state = 0;
@@ -23,7 +24,8 @@ std::uint32_t next_random() noexcept {
 
 }  // namespace
 
-// Not inlined, because coroutines change threads and compilers cache addresses of thread-locals.
+// The function is not inlined, because coroutines change threads and compilers cache addresses of
+// thread-locals.
 [[gnu::noinline]] void shuffle(std::span<std::uint8_t> order) noexcept {
   // The loop is the inside-out form of the Fisher-Yates shuffle.
   for (std::size_t i = 0; i < order.size(); ++i) {

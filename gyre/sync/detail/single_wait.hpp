@@ -199,7 +199,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
 
   Case case_;
   union {
-    select_wait wait_;  // alive while waits() is true
+    select_wait wait_;  // exists while waits() is true
   };
 };
 

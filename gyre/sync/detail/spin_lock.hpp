@@ -17,8 +17,8 @@ class spin_lock {
       lock_slowly();
   }
   bool try_lock() noexcept {
-    // relaxed: only a check, which leaves the cache line with the holder. acquire: pairs with the
-    // release in unlock().
+    // relaxed: the load is only a check, which leaves the cache line with the holder. acquire:
+    // pairs with the release in unlock().
     return !is_locked_.load(std::memory_order_relaxed) &&
            !is_locked_.exchange(true, std::memory_order_acquire);
   }
@@ -37,11 +37,12 @@ class spin_lock {
     // Each pause is twice as long as the last: under contention the holder locks many times in a
     // row, which costs all threads less than moving the cache line between cores.
     constexpr int max_pause_length = 64;
-    constexpr int max_pauses = 16;  // pauses; a holder that takes longer was probably preempted
+    // A number of pauses; a holder that takes longer was probably preempted.
+    constexpr int max_pauses = 16;
     int pause = 1;
     int pauses = 0;
     do {
-      // relaxed: only a check; the exchange below acquires.
+      // relaxed: the load is only a check; the exchange below acquires.
       while (is_locked_.load(std::memory_order_relaxed)) {
         if (++pauses > max_pauses) {
           thread_yield();

@@ -24,7 +24,7 @@ class state_word : public atomic<std::uint64_t> {
 
   /// Waits until the lock is free, takes it, and returns the state without bit 0.
   word lock() noexcept {
-    // relaxed: a guess, which the compare-exchange verifies.
+    // relaxed: the value is a guess, which the compare-exchange verifies.
     word state = load(std::memory_order_relaxed) & ~locked;
     // acquire: pairs with the release in unlock() and in the exchanges of callers without the lock.
     if (compare_exchange_strong(state, state | locked, std::memory_order_acquire,
@@ -43,7 +43,8 @@ class state_word : public atomic<std::uint64_t> {
 
  private:
   [[gnu::noinline]] word lock_slowly() noexcept {
-    constexpr int spins = 64;  // pauses; a holder that takes longer was probably preempted
+    // A number of pauses; a holder that takes longer was probably preempted.
+    constexpr int spins = 64;
     word state = load(std::memory_order_relaxed);
     for (int tries = 0;;) {
       if ((state & locked) != 0) {

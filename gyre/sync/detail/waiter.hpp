@@ -36,8 +36,7 @@ class waiter_word {
 
   constexpr explicit waiter_word(parties initial_parties) noexcept : bits_(initial_parties) {}
 
-  // The functions below are called by the wait_core. They ignore the memory orders: the lock
-  // orders.
+  // The wait_core calls the functions below, whose memory orders are ignored: the lock orders.
 
   [[nodiscard]] parties load(std::memory_order) const noexcept { return bits_ & party_bits; }
   void store(parties new_parties, std::memory_order) noexcept {
@@ -56,7 +55,7 @@ class waiter_word {
     return old_parties;
   }
 
-  // The functions below are called by the waiter.
+  // The waiter calls the functions below.
 
   void set_context(const task_context& context, bool has_callback) noexcept {
     bits_ = (bits_ & party_bits) | reinterpret_cast<std::uintptr_t>(&context) |
@@ -185,7 +184,7 @@ class waiter {
 
   union {
     listed_waiter listed_;
-    woken_waiter woken_;  // constructed by leave_list()
+    woken_waiter woken_;  // leave_list() constructs it
   };
   std::coroutine_handle<> waiting_;
   core core_{starter | right};

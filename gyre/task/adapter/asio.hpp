@@ -122,7 +122,8 @@ class asio_cancellation : operation {
  public:
   explicit asio_cancellation(executor& target) noexcept
       : operation([](operation& self) {
-          // Owned here, because emit() may end the operation and drop the other owner.
+          // The object is owned here, because emit() may end the operation and drop the other
+          // owner.
           const auto alive = std::move(static_cast<asio_cancellation&>(self).until_run_);
           alive->signal_.emit(boost::asio::cancellation_type::all);
         }),

@@ -171,7 +171,7 @@ template <awaitable Awaitable>
 [[nodiscard]] auto as_sender(executor& target, Awaitable awaitable) {
   return detail::task_sender<task_result_t<Awaitable>>(target, as_task(std::move(awaitable)));
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// This overload explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never as_sender(executor& target, detail::misused_awaitable explained);
 
 namespace detail {
@@ -266,7 +266,7 @@ class sender_awaiter : completion_wait {
     sender_awaiter* awaiter_;
   };
 
-  // Constructs the operation in place, because an operation state cannot be moved.
+  // The struct constructs the operation in place, because an operation state cannot be moved.
   struct connected_operation {
     connected_operation(Sender&& sender, receiver end)
         : operation(execution::connect(std::move(sender), end)) {}
@@ -275,7 +275,7 @@ class sender_awaiter : completion_wait {
 
  public:
   explicit sender_awaiter(Sender&& sender) : sender_(std::move(sender)) {}
-  // Requires that `other` was not awaited.
+  // An awaiter moves only before it is awaited.
   sender_awaiter(sender_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Sender>)
       : sender_(std::move(other.sender_)) {}
   ~sender_awaiter() {

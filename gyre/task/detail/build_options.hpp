@@ -5,8 +5,8 @@
 // others.
 #pragma once
 
-// Whether coroutines record the place at which they are suspended (async_backtrace.hpp). A part of
-// the layout of promises.
+// Whether coroutines record the place at which they are suspended (async_backtrace.hpp). The value
+// is a part of the layout of promises.
 #ifndef GYRE_ASYNC_BACKTRACE
 #define GYRE_ASYNC_BACKTRACE 0
 #endif

@@ -115,7 +115,7 @@ class callback_awaiter {
  public:
   callback_awaiter(Start&& start, OnStop&& on_stop)
       : start_(std::move(start)), on_stop_(std::move(on_stop)) {}
-  // Requires that `other` was not awaited.
+  // An awaiter moves only before it is awaited.
   callback_awaiter(callback_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Start> &&
                                                       std::is_nothrow_move_constructible_v<OnStop>)
       : start_(std::move(other.start_)), on_stop_(std::move(other.on_stop_)) {}

@@ -116,7 +116,8 @@ class child_group final : resumption, public child_set {
   child* ended_children_ = nullptr;  // children taken from `newest_`, the oldest first
   executor* parent_executor_ = nullptr;
   atomic<std::uintptr_t> newest_{0};  // the child that ended last, 0 or parent_waits
-  [[no_unique_address]] reused_contexts<child> listed_children_;  // of all children ever started
+  // The contexts of all children ever started.
+  [[no_unique_address]] reused_contexts<child> listed_children_;
 };
 
 /// A child whose work is a task.

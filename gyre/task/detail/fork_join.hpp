@@ -68,8 +68,8 @@ class fork_join : protected child_set {
  public:
   enum class on_error { wait_for_all, stop_others };
 
-  // Bounds the use of the stack: a nested start takes some 200 bytes to 2 KiB, depending on
-  // compiler and build.
+  // The limit bounds the use of the stack: a nested start takes some 200 bytes to 2 KiB, depending
+  // on compiler and build.
   static constexpr unsigned max_nested_starts = 64;
 
   fork_join& operator=(fork_join&&) = delete;
@@ -222,7 +222,7 @@ class fork_join : protected child_set {
   // all_, which is written for each child.
   const std::coroutine_handle<> parent_;
   const task_context* const parent_context_;
-  inplace_stop_token stop_token_;  // the children's token
+  inplace_stop_token stop_token_;  // the stop token of the children
   [[no_unique_address]] traced_field<promise_base*> awaited_by_;
 
   std::optional<linked_stop_source> stop_;

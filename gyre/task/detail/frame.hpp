@@ -61,7 +61,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
                             const std::remove_reference_t<After>&...) {
     return allocate(rebound(allocator), bytes);
   }
-  // For Clang, which does not pass the object of a lambda coroutine to operator new.
+  // Clang does not pass the object of a lambda coroutine to operator new.
   static void* operator new(std::size_t bytes, std::allocator_arg_t, const Allocator& allocator,
                             const std::remove_reference_t<After>&...)
     requires(sizeof...(Before) > 0)
@@ -92,9 +92,10 @@ concept slab_coroutine = std::derived_from<typename Coroutine::promise_type, sla
 /// omits some frames.
 template <class Promise>
 struct plain_frame : Promise {
-  // Declared, so that a coroutine's parameters cannot initialise the promise.
+  // The constructor is declared, so that a coroutine's parameters cannot initialise the promise.
   plain_frame() = default;
-  // Inlined, because GCC would otherwise warn of a mismatch with slab_frame's operator delete.
+  // The operator is inlined, because GCC would otherwise warn of a mismatch with slab_frame's
+  // operator delete.
   GYRE_INLINE_IN_GCC static void* operator new(std::size_t bytes) {
     void* const frame = slab_frame::operator new(bytes);
     // Set before the promise is constructed: its constructor is trivial and leaves is_large
@@ -139,7 +140,7 @@ struct std::coroutine_traits<Coroutine, std::allocator_arg_t, Allocator, Argumen
                                     gyre::detail::parameters<>,
                                     gyre::detail::parameters<Arguments...>>;
 };
-// For member functions and lambdas, whose first parameter is the object.
+// The object is the first parameter of member functions and lambdas.
 template <gyre::detail::slab_coroutine Coroutine, class Self, class Allocator, class... Arguments>
 struct std::coroutine_traits<Coroutine, Self, std::allocator_arg_t, Allocator, Arguments...> {
   using promise_type =

@@ -56,8 +56,8 @@ class join_awaiter {
  private:
   enum class progress : unsigned char { not_awaited, begun, ended };
 
-  // Not inlined into a coroutine, because a compiler would cache the address of the thread-local
-  // variable starts_here over a suspension.
+  // The function is not inlined into a coroutine, because a compiler would cache the address of the
+  // thread-local variable starts_here over a suspension.
   [[gnu::noinline]] bool start(std::coroutine_handle<> parent, forking_coroutine caller) {
     if (progress_ != progress::not_awaited) [[unlikely]]
       throw_empty_task();

@@ -15,7 +15,7 @@ namespace gyre::detail {
 /// A part of the record: the tasks that some of the threads have started.
 struct alignas(cache_line_size) live_task_record_part {
   std::mutex mutex;
-  intrusive_list<live_task_entry> entries;  // approximately in the order of their starts
+  intrusive_list<live_task_entry> entries;  // ordered by their starts, approximately
 };
 
 inline constexpr unsigned live_task_record_parts = 16;

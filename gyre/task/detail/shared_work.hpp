@@ -84,7 +84,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
   friend shared_work;
 
   enum class progress : std::uint8_t {
-    ready,      // the coroutine has not suspended
+    ready,      // the coroutine has not yet suspended
     suspended,  // the coroutine waits, or its resumption is posted
     resumed,
   };
@@ -99,9 +99,9 @@ class shared_waiter : public resumption, public intrusive_list_node {
   void leave_work() noexcept;
 
   shared_work* work_;
-  const task_context* context_ = nullptr;  // the coroutine's context, from its suspension on
-  progress progress_ = progress::ready;    // used only by the coroutine
-  outcome outcome_ = outcome::result;      // protected by the lock of the work
+  const task_context* context_ = nullptr;  // the coroutine's context after its suspension
+  progress progress_ = progress::ready;    // only the coroutine uses it
+  outcome outcome_ = outcome::result;      // guarded by the lock of the work
   std::optional<inplace_stop_callback<cancel>> on_stop_;
   // Set while the coroutine is suspended.
   [[no_unique_address]] traced_optional<shared_child> child_;

@@ -22,7 +22,7 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
   explicit sleep_awaiter(duration delay) noexcept : timer_operation(&expire), delay_(delay) {}
   explicit sleep_awaiter(time_point deadline) noexcept
       : timer_operation(&expire), deadline_(deadline) {}
-  // Requires that `other` was not awaited.
+  // An awaiter is copied only before it is awaited.
   sleep_awaiter(const sleep_awaiter& other) noexcept
       : stoppable_wait(),
         timer_operation(&expire),

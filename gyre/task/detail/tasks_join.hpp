@@ -119,8 +119,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     if constexpr (!take_quietly(static_cast<Tasks*>(nullptr))) state.end_without_continuation();
   }
 
-  // Runs a join that is not nested in another join on the same executor. A function of its own, so
-  // that run_all() saves no registers.
+  // Runs a join that is not nested in another join on the same executor. The function is separate,
+  // so that run_all() saves no registers.
   [[gnu::noinline]] bool run_outermost(child_starts& starts, executor& target) noexcept {
     const fork_queue_scope queue_scope(starts, target);
     return run_children(starts);

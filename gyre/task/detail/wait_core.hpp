@@ -30,7 +30,7 @@ class basic_wait_core {
   /// Sets the parties, before the wait is shared.
   void begin(parties initial_parties) noexcept {
     present_parties_.store(initial_parties,
-                           std::memory_order_relaxed);  // relaxed: the wait is not shared yet
+                           std::memory_order_relaxed);  // relaxed: no other thread has the wait yet
   }
   /// Returns whether one of `candidates` is present. All actions of the candidates that have left
   /// happen before the return.

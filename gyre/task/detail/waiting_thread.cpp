@@ -13,7 +13,7 @@ waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_locatio
 std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   auto& thread = static_cast<waiting_thread&>(self);
   if (thread.deadlock_.take_announcement(thread)) return std::noop_coroutine();
-  // thread.where does not show it, because a foreign awaitable may resume coroutines on any thread.
+  // The thread is not compared, because a foreign awaitable may resume coroutines on any thread.
   if (thread.executor_.running_here()) {
     thread.is_done_ = true;
   } else {

@@ -62,7 +62,7 @@ class waiting_thread : public slab_object, task_context {
   [[no_unique_address]] deadlock_guard deadlock_;
   blocking_executor executor_;
   bool is_done_ = false;
-  done_operation end_elsewhere_{is_done_};  // posted if the coroutine ends on another thread
+  done_operation end_elsewhere_{is_done_};  // posted when the coroutine ends on another thread
   std::unique_ptr<live_task_entry> live_entry_;
 };
 

@@ -38,7 +38,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
  public:
   struct sent {
     std::string bytes;
-    std::size_t read_count = 0;  // bytes of `bytes` that reads have taken
+    std::size_t read_count = 0;  // how many of the bytes reads have taken
   };
   struct pause {
     std::chrono::nanoseconds duration;
@@ -72,7 +72,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   bool has_seen_end() const noexcept;
   bool has_arrivals() const noexcept { return !arrivals_.empty(); }
 
-  // The functions below are called by the backend.
+  // The backend calls the functions below.
   /// Performs as much of the request as is possible now. Returns EAGAIN if nothing is possible.
   io::result perform(io::request& request, io::receive_memory& memory) noexcept;
   /// Completes the requests of the handle that can be performed.
@@ -108,12 +108,12 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
 
   scripted_backend& backend_;
   event_loop& loop_;
-  int fd_ = -1;            // the program's end of a Unix socket that represents the connection
+  int fd_ = -1;            // the program's end of a Unix socket that stands for the connection
   unique_fd peer_socket_;  // the other end of that socket
   bool is_pausing_ = false;
   bool is_write_delayed_ = false;
   std::deque<action> script_;
-  std::deque<action> arrivals_;  // bytes, failures and the end that reads can take
+  std::deque<action> arrivals_;  // the bytes, failures and the end that reads can take
   std::deque<write_action> write_script_;
   std::string received_bytes_;
   // The position in received_bytes_ at which the search for the expected text begins.

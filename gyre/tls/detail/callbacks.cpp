@@ -32,7 +32,7 @@ constexpr std::chrono::minutes step_period{1};
 // Returns the name in a client's server_name extension (RFC 6066, 3); empty if the extension is
 // malformed, which fails the handshake later.
 std::string_view name_in(std::span<const unsigned char> extension) {
-  constexpr std::size_t head = 5;  // the list's length, the name's kind and length
+  constexpr std::size_t head = 5;  // the list's length, the name's kind and the name's length
   if (extension.size() < head || extension[2] != TLSEXT_NAMETYPE_host_name) return {};
   const std::size_t size = std::size_t{extension[3]} << 8 | extension[4];
   if (size > extension.size() - head) return {};
@@ -332,7 +332,7 @@ int callbacks::verified(int is_good, X509_STORE_CTX* chain) {
   try {
     engine_of(ssl).refused_names_ = hosts_of(X509_STORE_CTX_get0_cert(chain));
   } catch (const std::bad_alloc&) {
-    return is_good;  // the error message will lack the names
+    return is_good;  // without memory, the error message lacks the names
   }
   return is_good;
 }

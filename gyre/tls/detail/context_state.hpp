@@ -34,10 +34,11 @@ struct loaded_context {
   const entry* entry_for(std::string_view name) const;
   const entry* entry_of(const SSL_CTX* context) const noexcept;
 
-  std::vector<entry> entries;                  // the first entry is the default
-  std::map<std::string, std::size_t> by_name;  // lower-case name or wildcard to index of an entry
+  std::vector<entry> entries;  // the first entry is the default one
+  // Maps a lower-case name or wildcard to the index of an entry.
+  std::map<std::string, std::size_t> by_name;
   bool refuse_unknown_names = false;
-  std::vector<unsigned char> application_protocols;  // in the wire format of ALPN
+  std::vector<unsigned char> application_protocols;  // the protocols in the wire format of ALPN
   std::shared_ptr<ticket_keys> shared_ticket_keys;
   duration handshake_timeout;
   std::size_t max_rsa_bits = 0;

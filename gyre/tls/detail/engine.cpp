@@ -195,7 +195,7 @@ void engine::refuse_other_protocol() {
   if (context_data_->is_server && !is_established_ &&
       is_http_request(std::span(first_bytes_).first(first_byte_count_))) {
     failure_.code = errc::plain_http;
-    output().clear();  // an alert before the response would corrupt it
+    output().clear();  // an alert before the response would corrupt the response
     output().append(plain_http_response);
     return;
   }

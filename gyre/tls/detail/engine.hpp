@@ -114,11 +114,12 @@ class engine : public net::layer {
   std::span<const std::byte> unread_first_bytes_;
   std::size_t handshake_bytes_ = 0;
   std::size_t steps_ = 0;                   // handshake steps in the period, see note_step()
-  steady_time step_period_start_{};         // the beginning of the period of steps_
+  steady_time step_period_start_{};         // the beginning of the period in which steps_ counts
   std::size_t credit_ = 0;                  // data bytes not yet deducted from steps_
-  std::vector<std::string> refused_names_;  // the names in a certificate for another host
+  std::vector<std::string> refused_names_;  // the names in a certificate of another host
   std::size_t too_large_key_ = 0;           // the size in bits of the refused key; 0: none
-  std::span<const std::string> offered_protocols_;  // server: if the context names none
+  // Server: used if the context names no protocols.
+  std::span<const std::string> offered_protocols_;
   std::string requested_name_;  // server: the name the client sent, in lower case
   session session_;
   bool wants_input_ = false;  // whether OpenSSL can read nothing before more bytes are fed

@@ -20,7 +20,7 @@ struct key_pair {
   int kind() const noexcept { return EVP_PKEY_get_base_id(key.get()); }
 };
 
-// The functions below throw std::system_error.
+// The functions below throw std::system_error for certificates and keys that cannot be used.
 
 key_pair load_key_pair(const certificate& source);
 void use_key_pair(SSL_CTX* context, const key_pair& pair);

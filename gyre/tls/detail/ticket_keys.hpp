@@ -46,7 +46,7 @@ class ticket_keys {
 
   const std::chrono::nanoseconds lifetime_;
   std::mutex mutex_;
-  std::vector<ticket_key> keys_;  // ordered, the oldest first
+  std::vector<ticket_key> keys_;  // the keys, the oldest first
 };
 
 }  // namespace gyre::tls::detail

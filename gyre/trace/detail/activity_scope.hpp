@@ -18,23 +18,23 @@ class activity_scope {
   activity_scope(recorder* target, event_kind kind, std::uint64_t object) noexcept
       : recorder_(target) {
     if (recorder_ == nullptr) return;
-    outer_ = recorder_->own_activity();
-    current_ = {.begin = gyre::detail::read_ticks(), .kind = kind, .object = object};
-    recorder_->set_activity(current_);
+    outer_activity_ = recorder_->own_activity();
+    current_activity_ = {.begin = gyre::detail::read_ticks(), .kind = kind, .object = object};
+    recorder_->set_activity(current_activity_);
   }
   activity_scope& operator=(activity_scope&&) = delete;
   /// Returns when the scope began, in ticks; zero if nothing is recorded.
-  [[nodiscard]] gyre::detail::tick_count begun() const noexcept { return current_.begin; }
+  [[nodiscard]] gyre::detail::tick_count begun() const noexcept { return current_activity_.begin; }
   ~activity_scope() {
     if (recorder_ == nullptr) return;
-    recorder_->set_activity(outer_);
-    end_event(recorder_, current_.begin, current_.kind, current_.object);
+    recorder_->set_activity(outer_activity_);
+    end_event(recorder_, current_activity_.begin, current_activity_.kind, current_activity_.object);
   }
 
  private:
   recorder* const recorder_;
-  activity_info outer_;
-  activity_info current_;
+  activity_info outer_activity_;
+  activity_info current_activity_;
 };
 
 }  // namespace gyre::trace::detail

@@ -21,7 +21,7 @@ constinit std::atomic<gyre::detail::tick_count> max_span_ticks{no_limit};
 constinit std::atomic<gyre::detail::tick_count> max_request_ticks{no_limit};
 
 void set_event_limits(duration span, duration request) noexcept {
-  // relaxed: settings that order nothing.
+  // relaxed: the settings order nothing.
   max_span_ticks.store(ticks_of(span), std::memory_order_relaxed);
   max_request_ticks.store(ticks_of(request), std::memory_order_relaxed);
 }

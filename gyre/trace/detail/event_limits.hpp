@@ -22,7 +22,7 @@ void set_event_limits(duration span, duration request) noexcept;
 /// Whether the event is a span or a request that took longer than its limit. The handler of a
 /// request that does not wait counts as the request. Any thread.
 inline bool exceeds_limit(const event& entry) noexcept {
-  // relaxed: settings that order nothing.
+  // relaxed: the settings order nothing.
   switch (entry.kind) {
     case event_kind::span: return entry.length > max_span_ticks.load(std::memory_order_relaxed);
     case event_kind::handler:

@@ -36,7 +36,7 @@ class event_ring {
 
   /// Adds an event. Called by the writing thread.
   void push(const event& entry) noexcept {
-    // relaxed: this thread's own store.
+    // relaxed: this thread itself has stored the count.
     const std::uint64_t number = count_.load(std::memory_order_relaxed);
     slot& target = slots_[number & mask_];
     const auto words = entry.pack();

@@ -37,7 +37,7 @@ std::string_view text_at(std::span<const std::byte> texts, std::uint64_t offset)
   return {begin, ::strnlen(begin, texts.size() - offset)};
 }
 
-// The name of the function that contains `offset`, in one symbol table.
+// Returns the name of the function that contains `offset`, from one symbol table.
 std::string_view find_in_table(std::span<const std::byte> symbols, std::span<const std::byte> texts,
                                std::uint64_t offset) noexcept {
   for (std::uint64_t position = 0; const auto symbol = read_at<Elf64_Sym>(symbols, position);

@@ -8,14 +8,14 @@ namespace gyre::trace::detail {
 constinit thread_local function_sequence* function_sequence::innermost = nullptr;
 
 void function_sequence::enter() noexcept {
-  outer_ = std::exchange(innermost, this);
+  outer_sequence_ = std::exchange(innermost, this);
   outer_activity_ = recorder_->own_activity();
   first_ = last_ = gyre::detail::read_ticks();
-  current_ = {.begin = first_, .kind = function_kind_, .object = 0};
+  current_activity_ = {.begin = first_, .kind = function_kind_, .object = 0};
 }
 
 void function_sequence::exit() noexcept {
-  innermost = outer_;
+  innermost = outer_sequence_;
   recorder_->set_activity(outer_activity_);
 }
 

@@ -39,8 +39,8 @@ class function_sequence {
   bool begin_function(std::uint64_t function) noexcept {
     if (recorder_ == nullptr || is_in_function_) return false;
     is_in_function_ = true;
-    current_ = {.begin = last_, .kind = function_kind_, .object = function};
-    recorder_->set_activity(current_);
+    current_activity_ = {.begin = last_, .kind = function_kind_, .object = function};
+    recorder_->set_activity(current_activity_);
     return true;
   }
   /// Called after a function.
@@ -55,14 +55,14 @@ class function_sequence {
   /// function.
   gyre::detail::tick_count begin_handler(std::uint64_t label) noexcept {
     if (!is_in_function_) return 0;
-    if (current_.kind == event_kind::handler) {
+    if (current_activity_.kind == event_kind::handler) {
       end_part();
-      current_.begin = last_;
+      current_activity_.begin = last_;
     }
-    current_.kind = event_kind::handler;
-    current_.object = label;
-    recorder_->set_activity(current_);
-    return current_.begin;
+    current_activity_.kind = event_kind::handler;
+    current_activity_.object = label;
+    recorder_->set_activity(current_activity_);
+    return current_activity_.begin;
   }
 
   /// Returns when the sequence began, and when its last function ended, in ticks.
@@ -81,14 +81,14 @@ class function_sequence {
   /// Called when a coroutine of the function is about to be resumed. `frame` is the address of the
   /// coroutine's frame, which begins with the address of its code.
   void name_coroutine(const void* frame) noexcept {
-    if (!is_in_function_ || current_.kind != function_kind_) return;
-    current_.kind = coroutine_kind_;
+    if (!is_in_function_ || current_activity_.kind != function_kind_) return;
+    current_activity_.kind = coroutine_kind_;
     set_coroutine(frame);
   }
   /// Called when the named coroutine passes the thread on to the coroutine `frame`, which says more
   /// about the work.
   void rename_coroutine(const void* frame) noexcept {
-    if (is_in_function_ && current_.kind == coroutine_kind_) set_coroutine(frame);
+    if (is_in_function_ && current_activity_.kind == coroutine_kind_) set_coroutine(frame);
   }
 
  private:
@@ -97,29 +97,29 @@ class function_sequence {
   [[gnu::visibility("default")]] static constinit thread_local function_sequence* innermost;
 
   void set_coroutine(const void* frame) noexcept {
-    current_.object = *static_cast<const std::uint64_t*>(frame);
-    recorder_->set_activity(current_);
+    current_activity_.object = *static_cast<const std::uint64_t*>(frame);
+    recorder_->set_activity(current_activity_);
   }
   void enter() noexcept;
   void exit() noexcept;
   // Adds the present function, or its part, to the recorder if it took long enough.
   void end_part() noexcept {
     last_ = gyre::detail::read_ticks();
-    const gyre::detail::tick_count length = last_ - current_.begin;
+    const gyre::detail::tick_count length = last_ - current_activity_.begin;
     if (length < min_function_length()) return;
-    recorder_->push({.begin = current_.begin,
+    recorder_->push({.begin = current_activity_.begin,
                      .length = length,
-                     .kind = current_.kind,
-                     .object = current_.object,
+                     .kind = current_activity_.kind,
+                     .object = current_activity_.object,
                      .value = 0});
   }
 
   recorder* const recorder_;
   const event_kind function_kind_;
   const event_kind coroutine_kind_;
-  function_sequence* outer_ = nullptr;
+  function_sequence* outer_sequence_ = nullptr;
   activity_info outer_activity_;
-  activity_info current_;
+  activity_info current_activity_;
   gyre::detail::tick_count first_ = 0;
   gyre::detail::tick_count last_ = 0;
   bool is_in_function_ = false;

@@ -107,7 +107,7 @@ class json_writer {
       text_ += ",\"dur\":" + microseconds(std::max(event.length, nanoseconds{1}));
       add_arguments(info, event, extra_arguments);
     } else {
-      // An identifier that no other event has, because these events overlap.
+      // The identifier is that of no other event, because these events overlap.
       const std::string id = ",\"id\":\"" + hexadecimal(++last_id_) + "\"";
       add_head('b', name, info.category, thread.thread, event.begin);
       text_ += id;
@@ -167,7 +167,8 @@ class json_writer {
   std::string text_;
   bool has_events_ = false;
   std::uint64_t last_id_ = 0;
-  std::unordered_map<std::uint64_t, std::vector<const timed_event*>> sleeps_;  // each loop's
+  // The sleeps of each loop.
+  std::unordered_map<std::uint64_t, std::vector<const timed_event*>> sleeps_;
   std::unordered_set<std::uint64_t> ended_spans_;
 };
 

@@ -20,7 +20,7 @@ void recorder::adopt(::pid_t thread) noexcept {
 }
 
 std::optional<activity_info> recorder::activity() const noexcept {
-  // acquire: see set_activity().
+  // acquire: pairs with the release in set_activity().
   activity_info result;
   result.begin = activity_begin_.load(std::memory_order_acquire);
   result.kind = activity_kind_.load(std::memory_order_acquire);

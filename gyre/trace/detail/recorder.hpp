@@ -142,7 +142,8 @@ class alignas(false_sharing_range) recorder {
 /// more than an event costs.
 inline gyre::detail::tick_count min_function_length() noexcept {
   if constexpr (is_compiled_in) {
-    return min_recorded_length.load(std::memory_order_relaxed);  // relaxed: orders nothing
+    // Relaxed: the setting orders nothing.
+    return min_recorded_length.load(std::memory_order_relaxed);
   } else {
     return 0;
   }
@@ -200,7 +201,7 @@ inline void record_moment(event_kind kind, std::uint64_t object, std::uint64_t v
 /// Returns the present time in ticks if events are recorded, else zero.
 inline gyre::detail::tick_count begin_now() noexcept {
   if constexpr (is_compiled_in) {
-    // relaxed: a setting that orders nothing.
+    // relaxed: the setting orders nothing.
     return recording_is_on.load(std::memory_order_relaxed) ? gyre::detail::read_ticks() : 0;
   } else {
     return 0;

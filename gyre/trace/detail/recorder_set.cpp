@@ -40,13 +40,13 @@ struct recorder_block {
 
   recorder object;
   recorder_block* next = nullptr;
-  std::array<char, 16> last_name{};  // the name of the thread, once it has ended
+  std::array<char, 16> last_name{};  // the name of an ended thread
   bool is_free = false;
 };
 
 /// All recorders, the latest first, which are never freed.
 struct recorder_list {
-  std::mutex mutex;  // guards all members, and which thread a recorder belongs to
+  std::mutex mutex;  // guards all members, and the assignment of recorders to threads
   recorder_block* first = nullptr;
   std::size_t size = 0;
 };
@@ -97,7 +97,7 @@ void prepare_first_recorder() {
                                    .in_child = &restart_in_child});
 }
 
-// Returns null without memory. Requires the mutex.
+// Makes a recorder; returns null without memory. The caller must hold the mutex.
 recorder_block* make_recorder() noexcept {
   const std::size_t rings_size = ring_size.load(std::memory_order_relaxed);
   constexpr std::size_t header_size =

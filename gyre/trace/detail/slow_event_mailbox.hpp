@@ -49,7 +49,7 @@ class slow_event_mailbox {
 
   static void close_in_child();
 
-  // Whether an event is awaited. A thread looks here before it locks the mutex.
+  // Whether a thread awaits an event. A reporting thread checks the flag before it locks the mutex.
   std::atomic<bool> is_open_{false};
   std::atomic<std::uint64_t> skipped_events_{0};
   std::mutex mutex_;  // guards the members below

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::size_t max_lines = 20;  // in a section of the report
+constexpr std::size_t max_lines = 20;  // the limit of one section of the report
 
 /// Events of one kind and object, on one thread if they hold it.
 struct finding {
@@ -112,7 +112,7 @@ class report {
   }
 
  private:
-  // The key is the thread, zero for events that hold none.
+  // The key includes the thread, which is zero for events that hold no thread.
   using groups = std::map<std::tuple<::pid_t, event_kind, std::uint64_t>, finding>;
 
   void look_at(const thread_snapshot& thread) {

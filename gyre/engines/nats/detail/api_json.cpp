@@ -121,7 +121,7 @@ json json_of(const consumer_config& config) {
   write_set(object, "opt_start_time", config.start_time);
   if (config.filter_subjects.size() == 1) {
     object["filter_subject"] =
-        config.filter_subjects.front();  // servers before 2.10 know this member, too
+        config.filter_subjects.front();  // servers before 2.10 know only this member
   } else {
     write_set(object, "filter_subjects", config.filter_subjects);
   }
@@ -142,7 +142,7 @@ json json_of(const consumer_config& config) {
 
 // --- Replies ---
 
-// A JSON value of a reply. Its members read what is there, and refuse values of other types.
+// A JSON value of a reply. The members read parts of the value, and refuse parts of other types.
 class reply_object {
  public:
   reply_object(const json& value, std::string_view operation) noexcept
@@ -258,7 +258,7 @@ class reply_object {
   std::string_view operation_;
 };
 
-// A reply without an error.
+// A parsed reply of the JetStream API. The constructor throws the error that a reply reports.
 class reply {
  public:
   reply(std::string_view text, std::string_view operation)
@@ -280,7 +280,7 @@ class reply {
     error.read("description", text);
     constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
     if (status > max || code > max) error.refuse("error");
-    // Servers before 2.4 have only the status.
+    // Servers before 2.4 send only the status.
     if (code == 0) code = static_cast<std::uint64_t>(jetstream_errc::bad_request);
     throw server_error(static_cast<jetstream_errc>(code), static_cast<int>(status), std::move(text),
                        std::string(operation_));
@@ -366,11 +366,11 @@ consumer_config read_consumer_config(const reply_object& object) {
   object.read("headers_only", config.headers_only);
   object.read("ack_policy", ack_names, config.ack);
   object.read("ack_wait", config.ack_wait);
-  if (const json* const times = object.find("backoff")) {
-    if (!times->is_array()) object.refuse("backoff");
-    for (const json& time : *times) {
-      if (!time.is_number_integer()) object.refuse("backoff");
-      config.backoff.emplace_back(std::chrono::nanoseconds{time.get<std::int64_t>()});
+  if (const json* const delays = object.find("backoff")) {
+    if (!delays->is_array()) object.refuse("backoff");
+    for (const json& delay : *delays) {
+      if (!delay.is_number_integer()) object.refuse("backoff");
+      config.backoff.emplace_back(std::chrono::nanoseconds{delay.get<std::int64_t>()});
     }
   }
   object.read("max_deliver", config.max_deliveries);
@@ -428,7 +428,8 @@ std::string write_stream(const stream_config& config) {
   if (config.compression != stream_compression::none) {
     object["compression"] = name_in(compression_names, config.compression);
   }
-  // Without a number the server takes zero for some limits, and refuses it.
+  // An absent limit is written as -1: the server reads an absent number as zero, and refuses zero
+  // for some limits.
   const auto limit = [&object](const char* key, const auto& value) {
     if (value) {
       object[key] = *value;

@@ -30,7 +30,7 @@ struct raw_message {
 /// A part of a list of names.
 struct name_page {
   std::vector<std::string> names;
-  std::uint64_t total = 0;  // the number of names in all parts
+  std::uint64_t total = 0;  // the number of names in all parts of the list
 };
 
 enum class consumer_action : unsigned char { create, update, create_or_update };

@@ -13,7 +13,7 @@ struct bucket {
   std::shared_ptr<jetstream_core> core;
   std::string name;
   std::string stream;
-  std::string prefix;  // the prefix of the subjects of keys
+  std::string prefix;  // the part of a subject before the key
   bool reads_from_leader = false;
 };
 

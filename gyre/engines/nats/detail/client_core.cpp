@@ -25,33 +25,33 @@
 namespace gyre::nats::detail {
 namespace {
 
-// The subscription of requests; below the numbers that a slot_table makes.
+// The number of the subscription for replies. slot_table makes larger numbers only.
 constexpr std::uint64_t inbox_sid = 1;
 constexpr std::string_view header_version = "NATS/1.0\r\n";
 constexpr std::string_view crlf = "\r\n";
 constexpr int no_responders_status = 503;
-// Bytes of a message's line besides its subjects.
+// The bytes of a message's line without its subjects, at most.
 constexpr std::size_t line_size = 64;
-// A key in the reply subject of a request: 64 bits have 13 digits.
+// The base of a key in the reply subject of a request: 64 bits have 13 digits in it.
 constexpr int key_base = 36;
 constexpr std::size_t key_size = 16;
 
 std::string random_token() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  constexpr std::size_t length = 22;  // these characters have 131 bits
-  std::array<std::byte, 2 * length> random{};
-  gyre::detail::require_random(random, server_link::client_name);
+  constexpr std::size_t length = 22;  // 131 bits of randomness
+  std::array<std::byte, 2 * length> random_bytes{};
+  gyre::detail::require_random(random_bytes, server_link::client_name);
   std::string token;
   for (std::size_t i = 0; i < length; ++i) {
-    const unsigned number = std::to_integer<unsigned>(random[2 * i]) << 8U |
-                            std::to_integer<unsigned>(random[2 * i + 1]);
+    const unsigned number = std::to_integer<unsigned>(random_bytes[2 * i]) << 8U |
+                            std::to_integer<unsigned>(random_bytes[2 * i + 1]);
     token += letters[number % letters.size()];
   }
   return token;
 }
 
-// Writes parts of a line into memory that has room for them.
+// Writes the parts of a line into memory that was reserved for the whole line.
 class line_writer {
  public:
   explicit line_writer(io::buffer& output, std::size_t size)
@@ -78,7 +78,7 @@ class line_writer {
   char* limit_;
 };
 
-// The subject between quotes in the text of a violation of permissions.
+// Returns the subject that a permissions violation names in quotes.
 std::string_view quoted(std::string_view text) noexcept {
   const std::size_t first = text.find('"');
   if (first == std::string_view::npos) return {};
@@ -99,7 +99,7 @@ client_core::pending_request::pending_request(client_core& core, std::string_vie
   key_ = core.requests_.insert(*this);
 }
 
-message client_core::pending_request::take() {
+message client_core::pending_request::take_reply() {
   if (error_) std::rethrow_exception(error_);
   return std::move(reply_);
 }
@@ -180,7 +180,7 @@ void client_core::check_message(const outgoing_message& publication) const {
   check_subject(publication.subject);
   if (!publication.reply.empty() && publication.reply_end.empty()) check_subject(publication.reply);
   if (is_closed()) throw std::system_error(make_error_code(io::errc::not_open), describe());
-  if (logins() == 0) return;  // the server is not known yet
+  if (logins() == 0) return;  // no server is connected yet
   const std::size_t size = publication.headers_size() + publication.payload.size();
   if (size > server().max_payload) {
     throw std::system_error(make_error_code(errc::payload_too_large),
@@ -242,7 +242,7 @@ task<> client_core::publish(shared core, std::string_view subject, payload_view 
   if (!self.may_append_now(publication.size())) {
     task<semaphore_permit> room = self.wait_for_room(publication.size());
     turn = co_await std::move(room);
-    self.check_message(publication);  // the server's limits are known only now
+    self.check_message(publication);  // the first login has made the server's limits known
   }
   self.append_message(publication);
 }
@@ -301,7 +301,7 @@ task<message> client_core::request(shared core, std::string_view subject, payloa
   auto result = as_expected(with_timeout(entry.wait(), deadline - self.loop().now()));
   const auto outcome = co_await std::move(result);
   if (!outcome) self.throw_request_timeout(subject);
-  co_return entry.take();
+  co_return entry.take_reply();
 }
 
 void client_core::throw_request_timeout(std::string_view subject) const {
@@ -344,7 +344,8 @@ void client_core::take_reply(const operation& delivery) {
 }
 
 std::string client_core::new_inbox() {
-  // "PREFIX.RANDOM.NUMBER.i" is none of the subjects of requests, which have a token less.
+  // The subject "PREFIX.RANDOM.NUMBER.i" cannot be that of a request's reply, which has a token
+  // less.
   return inbox_ + std::to_string(++next_inbox_) + ".i";
 }
 
@@ -390,27 +391,28 @@ void client_core::append_unsubscribe(std::uint64_t sid, std::uint64_t limit) {
 }
 
 // Removes a subscription that gets no further messages.
-void client_core::remove(subscription_state& target, bool must_unsubscribe) noexcept {
+void client_core::remove_subscription(subscription_state& target, bool must_unsubscribe) noexcept {
   subscriptions_.erase(target.sid);
   if (!must_unsubscribe || !is_ready()) return;
   try {
     append_unsubscribe(target.sid, 0);
   } catch (const std::bad_alloc&) {
-    return;  // the server keeps sending messages, which nobody gets
+    return;  // no memory: the server keeps sending messages, which on_message() drops
   }
 }
 
-// Ends a subscription whose messages may still be read. drain() waits until next() gives its end.
+// Ends a subscription whose queued messages may still be read. drain() waits until next() has
+// returned the end.
 void client_core::end_subscription(subscription_state& target, bool must_unsubscribe,
                                    const std::exception_ptr& error) noexcept {
-  remove(target, must_unsubscribe);
+  remove_subscription(target, must_unsubscribe);
   target.end(error);
   unconsumed_.push_back(target);
 }
 
 void client_core::unsubscribe(subscription_state& target) noexcept {
   if (!target.has_ended()) {
-    remove(target, !target.is_draining());
+    remove_subscription(target, !target.is_draining());
     target.end();
   }
   target.clear();
@@ -434,7 +436,7 @@ task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription
       scope.target = target.get();
     }
     auto ping_attempt = as_expected(self.ping());
-    static_cast<void>(co_await std::move(ping_attempt));  // after a loss nothing comes, either
+    static_cast<void>(co_await std::move(ping_attempt));  // a lost connection ends the drain, too
   }
   if (!target->has_ended()) self.end_subscription(*target, false);
 }
@@ -444,17 +446,17 @@ void client_core::on_message(const operation& delivery) {
   received_bytes_ += delivery.headers.size() + delivery.payload.size();
   if (delivery.sid == inbox_sid) return take_reply(delivery);
   subscription_state* const target = subscriptions_.find(delivery.sid);
-  if (target == nullptr) return;  // it was unsubscribed meanwhile
+  if (target == nullptr) return;  // the subscription ended before this message came
   const auto result = target->push(delivery);
   if (result != subscription_state::push_result::queued) ++dropped_messages_;
   if (result == subscription_state::push_result::overflow) {
     end_subscription(*target, true,
                      error_with(make_error_code(errc::slow_consumer), target->subject()));
-    return report(notice::slow_consumer, std::string(target->subject()));
+    return report_notice(notice::slow_consumer, std::string(target->subject()));
   }
   if (target->has_reached_limit()) end_subscription(*target, false);
   if (result == subscription_state::push_result::first_dropped) {
-    report(notice::slow_consumer, std::string(target->subject()));
+    report_notice(notice::slow_consumer, std::string(target->subject()));
   }
 }
 
@@ -476,11 +478,12 @@ void client_core::on_server_error(std::string_view text) {
   ++server_errors_;
   const std::error_code code = make_error_code(code_of(text));
   if (code == errc::permission_denied) deny(text, error_with(code, text));
-  report(notice::server_error, text);
+  report_notice(notice::server_error, text);
 }
 
+// Ends the requests or the subscription that a permissions violation concerns. The text is
 // "Permissions Violation for Publish to "SUBJECT"", or "… for Subscription to "SUBJECT" using queue
-// "GROUP"": ends what it concerns.
+// "GROUP"".
 void client_core::deny(std::string_view text, const std::exception_ptr& error) {
   const std::string_view subject = quoted(text);
   if (text.find("ubscription to") == std::string_view::npos) {
@@ -524,7 +527,7 @@ void client_core::close() noexcept {
   const std::exception_ptr error = error_with(make_error_code(io::errc::closed), "closed");
   requests_.for_each([&](pending_request& request) { request.fail(error); });
   end_all(nullptr);
-  // A running drain() waits for these; it then finds that the client is closed.
+  // A running drain() waits until these subscriptions were read; it then finds the client closed.
   while (subscription_state* const subscription = unconsumed_.pop_front())
     subscription->note_consumed();
 }
@@ -533,19 +536,19 @@ task<> client_core::drain(shared core) {
   client_core& self = of(core);
   if (self.is_closed()) co_return;
   if (const std::shared_ptr<drain_end> current_drain = self.drain_) {
-    co_await current_drain->done.wait();
+    co_await current_drain->end_event.wait();
     if (current_drain->error) std::rethrow_exception(current_drain->error);
     co_return;
   }
   const auto end = std::make_shared<drain_end>();
-  // For later calls, if this one is stopped or destroyed.
+  // The error that later calls of drain() throw if this call is stopped or destroyed.
   end->error = self.error_with(make_error_code(io::errc::closed), "drain() was stopped");
   struct closing_scope {
     client_core& core;
     drain_end& end;
     ~closing_scope() {
       core.close();
-      end.done.set();
+      end.end_event.set();
     }
   } const closing{self, *end};
   self.drain_ = end;

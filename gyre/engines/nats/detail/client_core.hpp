@@ -76,7 +76,7 @@ class client_core final : public server_link {
     std::string_view subject() const noexcept { return subject_; }
     auto wait() noexcept { return end_event_.wait(); }
     /// Returns the reply, or throws the error.
-    message take();
+    message take_reply();
 
     void complete(message reply) noexcept;
     void fail(const std::exception_ptr& error) noexcept;
@@ -102,7 +102,7 @@ class client_core final : public server_link {
 
   /// The end of a drain(), which later calls wait for.
   struct drain_end {
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
 
@@ -115,7 +115,7 @@ class client_core final : public server_link {
     std::string_view payload = {};
 
     std::size_t headers_size() const noexcept;
-    std::size_t size() const noexcept;  // an upper bound of the bytes of output
+    std::size_t size() const noexcept;  // returns an upper bound of the bytes of output
   };
   static outgoing_message publication_of(std::string_view subject, payload_view payload,
                                          const publish_options& options) noexcept;
@@ -128,19 +128,21 @@ class client_core final : public server_link {
   [[noreturn, gnu::cold]] void throw_request_timeout(std::string_view subject) const;
   void take_reply(const operation& delivery);
   void deny(std::string_view text, const std::exception_ptr& error);
-  void remove(subscription_state& target, bool must_unsubscribe) noexcept;
+  void remove_subscription(subscription_state& target, bool must_unsubscribe) noexcept;
   void end_subscription(subscription_state& target, bool must_unsubscribe,
                         const std::exception_ptr& error = nullptr) noexcept;
   void end_all(const std::exception_ptr& error) noexcept;
   std::exception_ptr error_with(std::error_code code, std::string_view detail) const noexcept;
   task<> drain_all();
 
-  std::string inbox_;  // of this client: "PREFIX.RANDOM."
+  std::string inbox_;  // the prefix of this client's reply subjects: "PREFIX.RANDOM."
   std::uint64_t next_inbox_ = 0;
-  bool has_inbox_subscription_ = false;  // whether a request was made
-  std::shared_ptr<drain_end> drain_;     // null: drain() was not called
+  // Whether inbox_sid is subscribed; the first request does it.
+  bool has_inbox_subscription_ = false;
+  std::shared_ptr<drain_end> drain_;  // null before the first call of drain()
   slot_table<subscription_state> subscriptions_;
-  intrusive_list<subscription_state> unconsumed_;  // ended, but next() has not returned the end
+  // Subscriptions whose end next() has not returned.
+  intrusive_list<subscription_state> unconsumed_;
   slot_table<pending_request> requests_;
   std::uint64_t published_messages_ = 0;
   std::uint64_t published_bytes_ = 0;

@@ -60,7 +60,7 @@ jetstream_core::jetstream_core(std::shared_ptr<client_core> client, jetstream_op
       options_(validate(std::move(options))),
       prefix_(api_prefix(options_)),
       window_(options_.max_unacknowledged) {
-  static_cast<void>(client_core::of(client_));  // throws if the client was moved from
+  static_cast<void>(client_core::of(client_));  // throws for a client that was moved from
 }
 
 std::string jetstream_core::api_subject(std::string_view api_name) const {
@@ -80,7 +80,7 @@ task<bool> jetstream_core::wait_before_repetition(schedule& attempts, steady_tim
   co_return true;
 }
 
-task<message> jetstream_core::send(shared self, request api_request, schedule& attempts) {
+task<message> jetstream_core::send_request(shared self, request api_request, schedule& attempts) {
   for (;;) {
     duration limit = attempts.deadline - self->loop().now();
     if (api_request.is_repeatable)
@@ -111,7 +111,7 @@ task<message> jetstream_core::send(shared self, request api_request, schedule& a
 task<message> jetstream_core::ask_directly(shared self, std::string subject, std::string body) {
   schedule attempts(*self, std::nullopt);
   const request new_request{.subject = subject, .payload = body, .is_repeatable = true};
-  task<message> request_task = send(self, new_request, attempts);
+  task<message> request_task = send_request(self, new_request, attempts);
   co_return co_await std::move(request_task);
 }
 
@@ -131,7 +131,8 @@ task<publish_ack> jetstream_core::publish_owned(shared self, std::string subject
                                                 std::string payload, nats::headers headers,
                                                 bool is_repeatable, std::optional<duration> timeout,
                                                 semaphore_permit permit) {
-  // Released when the acknowledgement has come; the parameter would live as long as the handle.
+  // The local permit is released when the acknowledgement has come; the parameter would live as
+  // long as the handle.
   const semaphore_permit own_permit = std::move(permit);
   const request new_request{.subject = subject,
                             .payload = payload,

@@ -82,13 +82,13 @@ class jetstream_core {
   struct schedule {
     schedule(const jetstream_core& core, std::optional<duration> timeout) noexcept;
 
-    steady_time deadline;            // the end of all attempts
-    steady_time no_stream_deadline;  // the end of attempts to which nobody replies
+    steady_time deadline;            // no attempt continues after this time
+    steady_time no_stream_deadline;  // no attempt follows "no responders" after this time
     std::size_t repetitions = 0;
   };
 
   /// Sends a request until a server or a service replies.
-  static task<message> send(shared self, request api_request, schedule& attempts);
+  static task<message> send_request(shared self, request api_request, schedule& attempts);
   /// Waits before a repetition. Returns false if there is no time for one.
   task<bool> wait_before_repetition(schedule& attempts, steady_time deadline) const;
   static task<publish_ack> publish_owned(shared self, std::string subject, std::string payload,
@@ -105,7 +105,7 @@ template <class T>
 task<T> jetstream_core::ask(shared self, request api_request, reader<T> parse) {
   schedule attempts(*self, api_request.timeout);
   for (;;) {
-    task<message> request_task = send(self, api_request, attempts);
+    task<message> request_task = send_request(self, api_request, attempts);
     const message reply = co_await std::move(request_task);
     std::exception_ptr error;
     try {

@@ -23,8 +23,8 @@ constexpr std::string_view base32_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 constexpr std::string_view base64_letters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-constexpr unsigned char seed_prefix = 18U << 3U;  // 'S' in Base32
-constexpr std::size_t seed_size = 2 + 32 + 2;     // the prefixes, the key, the checksum
+constexpr unsigned char seed_prefix = 18U << 3U;  // encodes as 'S' in Base32
+constexpr std::size_t seed_size = 2 + 32 + 2;     // two prefix bytes, the key, the checksum
 constexpr std::size_t seed_letters = 58;
 
 template <unsigned Bits>

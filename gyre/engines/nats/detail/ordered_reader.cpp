@@ -14,9 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A consumer whose reader has ended without deleting it stays for so long.
+// The time after which the server deletes a consumer that its reader has not deleted.
 constexpr std::chrono::nanoseconds inactive_threshold = 1min;
-// The time that passes before a lost consumer is replaced.
+// The pause before a lost consumer is replaced.
 constexpr std::chrono::nanoseconds replacement_pause = 100ms;
 
 }  // namespace
@@ -32,7 +32,7 @@ ordered_reader::ordered_reader(std::shared_ptr<jetstream_core> core, std::string
   config_.replicas = 1;
 }
 
-task<> ordered_reader::open() {
+task<> ordered_reader::open_consumer() {
   if (last_message_) {
     config_.deliver = deliver_policy::from_sequence;
     config_.start_sequence = *last_message_ + 1;
@@ -45,7 +45,7 @@ task<> ordered_reader::open() {
   reader_ = std::make_unique<pull_reader>(core_, stream_, consumer_, messages_options());
   consumer_sequence_ = 0;
   initial_left_ = info.pending;
-  // So that nothing is missing if this consumer is lost before its first message.
+  // A replacement of this consumer begins after this message, even if none has come from this one.
   if (config_.deliver == deliver_policy::following) last_message_ = info.delivered.stream_sequence;
 }
 
@@ -57,7 +57,7 @@ void ordered_reader::close_consumer() noexcept {
     static_cast<void>(client_core::try_publish(
         core_->client(), subject, {}, publish_options{.reply = core_->client()->new_inbox()}));
   } catch (...) {
-    return;  // the server deletes it after inactive_threshold
+    return;  // the server deletes the consumer after inactive_threshold
   }
 }
 
@@ -76,7 +76,7 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
   using outcome = pull_reader::outcome;
   for (;;) {
     if (reader_ == nullptr) {
-      task<> open_task = open();
+      task<> open_task = open_consumer();
       co_await std::move(open_task);
     }
     task<pull_reader::event> read_task = reader_->next(read_mode);
@@ -108,7 +108,7 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::next() {
 task<std::optional<ordered_reader::ordered_message>> ordered_reader::next_initial() {
   if (!has_initial_) co_return std::nullopt;
   if (reader_ == nullptr) {
-    task<> open_task = open();
+    task<> open_task = open_consumer();
     co_await std::move(open_task);
   }
   if (initial_left_ > 0) {

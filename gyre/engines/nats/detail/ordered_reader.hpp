@@ -36,7 +36,7 @@ class ordered_reader {
 
   /// Creates the consumer, so that messages from now on are found. Without this call the first read
   /// creates it.
-  task<> open();
+  task<> open_consumer();
   /// Waits for the next message, and returns it; std::nullopt once the client is closed.
   task<std::optional<ordered_message>> next();
   /// Returns the next of the messages that existed when the reader was opened; std::nullopt after
@@ -53,10 +53,10 @@ class ordered_reader {
   const std::string stream_;
   consumer_config config_;
   std::string consumer_;
-  std::unique_ptr<pull_reader> reader_;        // null: there is no consumer
-  std::uint64_t consumer_sequence_ = 0;        // the number of this consumer's last message
-  std::optional<std::uint64_t> last_message_;  // its sequence in the stream
-  std::uint64_t initial_left_ = 0;             // messages that next_initial() has not returned
+  std::unique_ptr<pull_reader> reader_;        // null while there is no consumer
+  std::uint64_t consumer_sequence_ = 0;        // the consumer's number of the last message
+  std::optional<std::uint64_t> last_message_;  // the stream's number of that message
+  std::uint64_t initial_left_ = 0;  // initial messages that next_initial() has yet to return
   bool has_initial_ = true;
 };
 

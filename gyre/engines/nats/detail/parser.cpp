@@ -35,7 +35,8 @@ found_operation parser::parse(std::string_view bytes) noexcept {
   return read_line(bytes);
 }
 
-// Returns whether the bytes up to scanned_bytes_ are a line.
+// Searches the end of the line. Returns true if scanned_bytes_ now counts the bytes of a whole
+// line.
 std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
   const std::size_t end = bytes.find('\n', scanned_bytes_);
   const bool is_found = end != std::string_view::npos;
@@ -79,7 +80,7 @@ found_operation parser::read_line(std::string_view bytes) noexcept {
   return result;
 }
 
-// MSG subject sid [reply] size, HMSG subject sid [reply] size-of-headers size
+// Reads "MSG subject sid [reply] size" or "HMSG subject sid [reply] size-of-headers size".
 bool parser::read_message_line(std::string_view line, bool has_headers) noexcept {
   constexpr std::size_t max_words = 6;
   std::array<std::string_view, max_words> words;
@@ -93,8 +94,8 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
     if (count == max_words) return false;
     words[count++] = line.substr(first, position - first);
   }
-  const std::size_t least = has_headers ? 5 : 4;
-  if (count != least && count != least + 1) return false;
+  const std::size_t min_words = has_headers ? 5 : 4;
+  if (count != min_words && count != min_words + 1) return false;
   const auto sid = gyre::detail::parse_decimal<std::uint64_t>(words[2]);
   const auto size = gyre::detail::parse_decimal<std::size_t>(words[count - 1]);
   const auto headers_size =
@@ -105,7 +106,7 @@ bool parser::read_message_line(std::string_view line, bool has_headers) noexcept
   };
   sid_ = *sid;
   subject_ = part_of(words[1]);
-  reply_ = count == least ? part() : part_of(words[3]);
+  reply_ = count == min_words ? part() : part_of(words[3]);
   headers_size_ = *headers_size;
   body_size_ = *size;
   return true;

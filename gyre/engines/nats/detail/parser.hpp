@@ -53,13 +53,14 @@ class parser {
   std::expected<std::optional<operation>, errc> parse(std::string_view bytes) noexcept;
 
  private:
-  // A part of the line, by its position, as the bytes may move until the payload has come.
+  // A part of the line. It is kept as a position, because the bytes may move until the payload has
+  // come.
   struct part {
     std::size_t offset = 0;
     std::size_t size = 0;
   };
 
-  // Sums of sizes below it do not overflow.
+  // The limit of max_message, below which sums of sizes do not overflow.
   static constexpr std::size_t largest_message = std::numeric_limits<std::size_t>::max() / 2;
 
   std::expected<bool, errc> find_line(std::string_view bytes) noexcept;
@@ -68,13 +69,13 @@ class parser {
   std::expected<std::optional<operation>, errc> read_message(std::string_view bytes) noexcept;
 
   std::size_t max_message_;
-  std::size_t scanned_bytes_ = 0;  // bytes in which no line's end was found
-  std::size_t line_size_ = 0;      // of a message whose payload has not come; 0: none
+  std::size_t scanned_bytes_ = 0;  // bytes that were searched for the line's end
+  std::size_t line_size_ = 0;      // of the message whose payload is awaited; 0: none
   std::uint64_t sid_ = 0;
   part subject_;
   part reply_;
   std::size_t headers_size_ = 0;
-  std::size_t body_size_ = 0;  // the bytes of headers and payload
+  std::size_t body_size_ = 0;  // the size of headers and payload together
 };
 
 }  // namespace gyre::nats::detail

@@ -25,10 +25,10 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view ack_prefix = "$JS.ACK.";
 constexpr exponential_backoff failure_delays{.initial = 50ms, .longest = 1s};
-// The interval in which a wait looks for a new connection, whose server knows none of the requests.
+// How often a waiting reader checks for a new connection, whose server knows none of its requests.
 constexpr std::chrono::nanoseconds login_interval = 1s;
 constexpr std::size_t max_ahead = 1'000'000;
-// Statuses that may wait in the queue besides messages.
+// The room in the queue for statuses beside messages.
 constexpr std::size_t queued_statuses = 64;
 
 messages_options validate(messages_options options) {
@@ -45,7 +45,8 @@ messages_options validate(messages_options options) {
   return options;
 }
 
-// After an unknown outcome twice as many messages may come as were requested.
+// The queue holds twice as many messages as two requests: each request may be repeated after an
+// unknown outcome.
 subscription_options queue_options(const messages_options& options) {
   return {.max_messages = 4 * options.max_messages + queued_statuses,
           .max_bytes = std::numeric_limits<std::size_t>::max() / 2,
@@ -87,15 +88,15 @@ void pull_reader::notice_login() {
   if (core_->client()->logins() != logins_ && requested_messages_ > 0) begin_generation();
 }
 
-void pull_reader::pause() noexcept {
+void pull_reader::pause_requests() noexcept {
   resume_time_ = core_->loop().now() + failure_delays.delay(++failures_);
 }
 
 // --- Requests ---
 
 bool pull_reader::wants_request(mode read_mode) const noexcept {
-  // The bytes of messages that are on the way are known only when all have come, and a request
-  // without a wait is refused beside another.
+  // Such a request is sent alone: a limit of bytes is used up by messages on the way, whose sizes
+  // are unknown yet, and a request without a wait is refused while another one is open.
   const bool is_single = options_.max_bytes > 0 || read_mode == mode::drain;
   return is_single ? requested_messages_ == 0 : requested_messages_ <= options_.max_messages / 2;
 }
@@ -126,7 +127,7 @@ task<> pull_reader::send_request(mode read_mode) {
     begin_generation();
     throw;
   }
-  logins_ = core_->client()->logins();  // publish() may have waited for a connection
+  logins_ = core_->client()->logins();  // publish() may have waited for a new connection
 }
 
 void pull_reader::request_ahead() noexcept try {
@@ -137,7 +138,7 @@ void pull_reader::request_ahead() noexcept try {
                                                 publish_options{.reply = reply_});
   if (is_sent) note_request();
 } catch (...) {
-  return;  // the message that the caller has must not be lost; a later request fails again
+  return;  // the caller's message must not be lost; the next request reports the failure
 }
 
 // --- Events ---
@@ -147,7 +148,7 @@ task<pull_reader::event> pull_reader::next(mode read_mode) {
     while (std::optional<message> arrival = take_arrival()) {
       std::optional<event> next_event = classify(std::move(*arrival));
       if (!next_event) continue;
-      // An earlier call may have requested messages without a wait.
+      // The end of a request that an earlier call sent without a wait does not end this call.
       if (next_event->kind == outcome::drained && read_mode == mode::wait) continue;
       if (next_event->kind == outcome::message && read_mode == mode::wait) request_ahead();
       co_return std::move(*next_event);
@@ -186,7 +187,7 @@ std::optional<message> pull_reader::take_arrival() {
   return arrivals_.try_next();
 }
 
-std::optional<pull_reader::event> pull_reader::take() {
+std::optional<pull_reader::event> pull_reader::try_next() {
   while (std::optional<message> arrival = take_arrival()) {
     std::optional<event> next_event = classify(std::move(*arrival));
     if (!next_event) continue;
@@ -204,7 +205,7 @@ bool pull_reader::notice_silence() {
   const steady_time now = core_->loop().now();
   const bool has_news =
       std::exchange(received_messages_, arrivals_.received()) != arrivals_.received();
-  // Without a connection nothing can come.
+  // Silence counts only while there is a connection.
   if (has_news || !core_->client()->is_ready()) last_activity_ = now;
   if (now - last_activity_ < 2 * options_.heartbeat) return false;
   ++missed_heartbeats_;
@@ -214,15 +215,15 @@ bool pull_reader::notice_silence() {
 }
 
 std::optional<pull_reader::event> pull_reader::classify(message&& content) {
-  // A stored message may have a status, too: another client has published it with one.
+  // Messages of the stream are checked before the status, because a stored message may have one:
+  // its publisher has set it.
   if (content.reply().starts_with(ack_prefix)) {
     if (requested_messages_ > 0) --requested_messages_;
     has_delivered_ = true;
     failures_ = 0;
     return event{outcome::message, std::move(content)};
   }
-  if (content.subject() != reply_)
-    return std::nullopt;  // the message belongs to an earlier generation
+  if (content.subject() != reply_) return std::nullopt;  // a status of an earlier generation
   switch (classify_pull_status(content.status(), content.description())) {
     case pull_status::message:
     case pull_status::heartbeat: return std::nullopt;
@@ -235,22 +236,22 @@ std::optional<pull_reader::event> pull_reader::classify(message&& content) {
       return event{outcome::message_too_large};
     case pull_status::busy:
       begin_generation();
-      pause();
+      pause_requests();
       return std::nullopt;
     case pull_status::no_responders:
       begin_generation();
-      pause();
+      pause_requests();
       return event{outcome::no_responders};
     case pull_status::consumer_deleted: begin_generation(); return event{outcome::consumer_deleted};
     case pull_status::refused:
       begin_generation();
-      pause();
+      pause_requests();
       return event{outcome::refused, std::move(content)};
   }
   return std::nullopt;
 }
 
-// One of the requests of this generation has ended before all of its messages were delivered.
+// Subtracts the messages that a request of this generation has ended without.
 void pull_reader::end_request(const message& status) noexcept {
   const auto text = status.headers().find("Nats-Pending-Messages");
   const auto count = text ? gyre::detail::parse_decimal<std::size_t>(*text) : std::nullopt;

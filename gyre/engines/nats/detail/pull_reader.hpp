@@ -62,7 +62,7 @@ class pull_reader {
   /// if no server can tell at present. Errors: operation_cancelled.
   task<bool> may_have_consumer() const;
   /// Returns the next event, if one has come, and requests further messages.
-  std::optional<event> take();
+  std::optional<event> try_next();
 
  private:
   bool wants_request(mode read_mode) const noexcept;
@@ -78,27 +78,27 @@ class pull_reader {
   void begin_generation();
   /// Begins a generation if the requests were sent on an earlier connection.
   void notice_login();
-  void pause() noexcept;
+  void pause_requests() noexcept;
   /// Whether the server is silent; a new generation has then begun.
   bool notice_silence();
 
   const std::shared_ptr<jetstream_core> core_;
   const messages_options options_;
-  const std::string consumer_;  // "STREAM.CONSUMER"
+  const std::string consumer_;  // the consumer's name in the API: "STREAM.CONSUMER"
   const std::string request_subject_;
   const std::string inbox_;  // the prefix of reply subjects, with a '.' at its end
   subscription arrivals_;
   std::string reply_;  // the reply subject of this generation
   std::uint64_t generation_ = 0;
-  std::size_t requested_messages_ = 0;   // messages that were requested and have not been returned
-  bool has_delivered_ = false;           // whether a message came since the last request
-  std::uint64_t logins_ = 0;             // the client's logins at the last request
-  std::uint64_t received_messages_ = 0;  // the subscription's messages at the last activity
+  std::size_t requested_messages_ = 0;   // messages that were requested, but not returned
+  bool has_delivered_ = false;           // whether the last request has brought a message
+  std::uint64_t logins_ = 0;             // the client's number of logins at the last request
+  std::uint64_t received_messages_ = 0;  // the subscription's count at the last check
   steady_time last_activity_ = {};       // the time of the last request or arrival
-  steady_time resume_time_ = steady_time::min();  // when requests continue after failures
-  std::size_t failures_ = 0;                      // failures in a row
+  steady_time resume_time_ = steady_time::min();  // the end of the pause after failures
+  std::size_t failures_ = 0;                      // how many requests in a row have failed
   std::uint64_t missed_heartbeats_ = 0;
-  std::optional<message> arrival_;  // a message that a wait has taken from the subscription
+  std::optional<message> arrival_;  // the message that ended a wait
 };
 
 }  // namespace gyre::nats::detail

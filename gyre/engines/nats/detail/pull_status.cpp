@@ -17,7 +17,7 @@ pull_status classify_conflict(std::string_view description) noexcept {
   if (begins_with(description, "Exceeded MaxWaiting")) return pull_status::busy;
   if (begins_with(description, "Exceeded MaxRequest")) return pull_status::refused;
   if (begins_with(description, "Consumer is push based")) return pull_status::refused;
-  return pull_status::busy;  // a change of the leader, a server that stops, and the like
+  return pull_status::busy;  // for example, a change of the leader, or a server that stops
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ pull_status classify_pull_status(int status, std::string_view description) noexc
     case 100: return pull_status::heartbeat;
     case 404: return pull_status::no_messages;
     case 408:
-      // Other clients wait for the messages that are there.
+      // Requests of other clients wait for the next messages.
       return begins_with(description, "Requests Pending") ? pull_status::busy : pull_status::ended;
     case 409: return classify_conflict(description);
     case 423: return pull_status::ended;

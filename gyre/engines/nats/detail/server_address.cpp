@@ -24,10 +24,10 @@ std::string percent_decoded(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     result += text[i];
     if (text[i] != '%' || i + 2 >= text.size()) continue;
-    const int high = gyre::detail::hex_value(text[i + 1]);
-    const int low = gyre::detail::hex_value(text[i + 2]);
-    if (high < 0 || low < 0) continue;
-    result.back() = static_cast<char>(high * 16 + low);
+    const int high_digit = gyre::detail::hex_value(text[i + 1]);
+    const int low_digit = gyre::detail::hex_value(text[i + 2]);
+    if (high_digit < 0 || low_digit < 0) continue;
+    result.back() = static_cast<char>(high_digit * 16 + low_digit);
     i += 2;
   }
   return result;

@@ -25,13 +25,15 @@ namespace {
 // Output above this size is sent at once, so that the server begins while the turn continues, and a
 // turn of many messages does not need as much memory as all of them.
 constexpr std::size_t flush_size = 32 * 1024;
-// The longest time for which an incomplete flight waits. It should be longer than a server takes to
-// read the flight before, as it would take both together, and shorter than until its replies come.
+// The longest time for which an incomplete batch of requests (a flight) waits for more. It is
+// longer than a server needs to read the last flight, which it would otherwise take together with
+// this one, and shorter than the time until the replies come.
 constexpr std::chrono::microseconds flight_delay{400};
-// The posted flushes in a row that find nothing new before the output is sent: a call whose turn in
-// the line has come appends its message after at most so many tasks.
+// The number of posted flushes in a row that find no new output before the output is sent: a call
+// at the front of the line appends its message within this many tasks.
 constexpr std::size_t max_idle_flushes = 2;
-// A client that was refused must not ask the servers with every call.
+// The pause after a refused login, so that a client with wrong credentials does not log in again
+// with every call.
 constexpr std::chrono::seconds refusal_time{1};
 
 client_options validate(const client_options& options) {
@@ -67,8 +69,8 @@ net::tcp_client_options tcp_options(const client_options& options,
   client_settings.transport = std::move(transport);
   net::connection_options& connections = client_settings.connections;
   connections.high_water = options.high_water;
-  // The high water bounds the output, max_message the input, and PING finds out that the server is
-  // gone.
+  // Other mechanisms replace these limits: high_water bounds the output, max_message the input, and
+  // PING finds a dead server.
   engines::detail::apply_client_settings(connections);
   return client_settings;
 }
@@ -94,7 +96,7 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
       options_(with_tls(validate(options), server_address::parse_all(servers))),
       servers_(server_address::parse_all(servers), options.shuffle_servers, options.max_servers,
                options.seed.value_or(gyre::detail::random_seed())),
-      random_(options.seed.value_or(gyre::detail::random_seed())),
+      generator_(options.seed.value_or(gyre::detail::random_seed())),
       attempt_timer_(loop, [this] { begin_attempt(); }),
       parser_(options.max_message),
       login_timer_(loop, [this] { fail(make_error_code(errc::no_reply)); }),
@@ -103,7 +105,8 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
   if (options_.tls)
     encryption_ = std::make_shared<tls_transport>(*options_.tls, options_.tls_first);
   client_.emplace(loop, tcp_options(options_, encryption_));
-  // A handler of these may run the program's, which may let go of the client.
+  // Each of these handlers may run a handler of the program, which may destroy the client: `self`
+  // keeps the link alive.
   client_->on_connection([this](net::tcp_connection&) {
     const auto self = shared_from_this();
     on_connected();
@@ -113,7 +116,7 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
     on_input(input);
     if (flight_timer_.active() && !may_wait_for_requests()) flush();
   });
-  // With a handler for the high water, too, the two calls could cancel each other.
+  // on_high_water is not set: its handler could cancel on_low_water.
   client_->on_low_water([this](net::tcp_connection&) { update_writable(); });
   client_->on_close([this](net::tcp_connection&, std::error_code cause) {
     const auto self = shared_from_this();
@@ -161,7 +164,7 @@ task<> server_link::wait_for_attempt() {
   connect();
   if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
   const std::shared_ptr<attempt> current_attempt = attempt_;
-  co_await current_attempt->done.wait();
+  co_await current_attempt->end_event.wait();
   if (current_attempt->error) std::rethrow_exception(current_attempt->error);
 }
 
@@ -206,7 +209,7 @@ task<> server_link::ping() {
   append_ping();
   pong.number = pings_sent_;
   ping_waits_.push_back(pong);
-  co_await pong.done.wait();
+  co_await pong.end_event.wait();
   if (pong.error) std::rethrow_exception(pong.error);
 }
 
@@ -256,12 +259,12 @@ void server_link::flush_turn() noexcept {
 }
 
 void server_link::end_wait_for_requests() noexcept {
-  if (output_.empty()) has_sent_flight_ = false;  // the load is over
+  if (output_.empty()) has_sent_flight_ = false;  // no request came during the wait
   flush();
 }
 
-// Whether calls that stand in line will have appended soon. They have their turns one by one, each
-// by a task that comes after the posted flush, which would send one message at a time.
+// Whether the calls in line are about to append. Each has its turn in a task after the posted
+// flush, which would otherwise send one message at a time.
 bool server_link::must_wait_for_line() noexcept {
   if (in_line_ == 0 || !has_room(0)) return false;
   idle_flushes_ = appended_pieces_ == appended_before_ ? idle_flushes_ + 1 : 0;
@@ -324,7 +327,7 @@ void server_link::schedule_attempt(bool is_first) {
   if (is_first || has_tried_all) {
     const exponential_backoff delays{.initial = options_.initial_delay,
                                      .longest = options_.longest_delay};
-    delay = delays.jittered_delay(++backoff_, random_);
+    delay = delays.jittered_delay(++backoff_, generator_);
   }
   attempt_timer_.start_after(delay);
 }
@@ -347,7 +350,7 @@ void server_link::end_attempt(std::exception_ptr error) {
   const std::shared_ptr<attempt> old_attempt = std::exchange(attempt_, nullptr);
   if (old_attempt == nullptr) return;
   old_attempt->error = std::move(error);
-  old_attempt->done.set();
+  old_attempt->end_event.set();
 }
 
 void server_link::give_up(const std::exception_ptr& error) {
@@ -400,12 +403,12 @@ void server_link::on_input(io::input& input) {
     if (!operation) return fail(make_error_code(operation.error()));
     if (!*operation) return;
     input.consume((*operation)->size);
-    take(**operation);
+    handle_operation(**operation);
     if (is_closed() || end_reason_) return;
   }
 }
 
-void server_link::take(const operation& item) {
+void server_link::handle_operation(const operation& item) {
   switch (item.kind) {
     case operation_kind::message:
       if (step_ != login_step::done) return fail(make_error_code(errc::bad_message));
@@ -435,7 +438,8 @@ void server_link::take_info(std::string_view json) {
     // The first INFO precedes an upgrade to TLS.
     servers_.discover(info_.connect_urls, options_.tls && (!is_first || options_.tls_first));
   }
-  if (is_new_lame_duck) report(notice::lame_duck, servers_.current().address.server.to_string());
+  if (is_new_lame_duck)
+    report_notice(notice::lame_duck, servers_.current().address.server.to_string());
   if (is_first && step_ == login_step::info && !is_closed()) begin_login();
 }
 
@@ -460,7 +464,7 @@ void server_link::take_pong() {
   ++pongs_received_;
   if (step_ == login_step::pong) return end_login();
   while (!ping_waits_.empty() && ping_waits_.front().number <= pongs_received_) {
-    ping_waits_.pop_front()->done.set();
+    ping_waits_.pop_front()->end_event.set();
   }
 }
 
@@ -480,12 +484,12 @@ void server_link::end_login() {
   flush();
   update_writable();
   end_attempt(nullptr);
-  report(notice::connected, servers_.current().address.server.to_string());
+  report_notice(notice::connected, servers_.current().address.server.to_string());
 }
 
 void server_link::take_error(std::string_view text) {
   const std::error_code code = make_error_code(code_of(text));
-  // After other errors than these the server ends the connection.
+  // Other errors than these two end the connection, so the text explains its end.
   if (code != errc::permission_denied && code != errc::bad_subject) server_error_ = text;
   if (step_ == login_step::done) return on_server_error(text);
   fail_login(error_of(code, text), is_refusal(code));
@@ -508,7 +512,7 @@ void server_link::on_closed(std::error_code cause) {
   health_timer_.cancel();
   flight_timer_.cancel();
   output_.clear();
-  write_event_.set();  // calls that wait for room find out that there is no connection
+  write_event_.set();  // waiting calls learn that there is no connection
   if (is_closed()) return;
   const bool was_ready = state_ == state::ready;
   if (!was_ready) {
@@ -523,10 +527,10 @@ void server_link::on_closed(std::error_code cause) {
   lose_pings(error);
   on_lost(error);
   schedule_attempt(true);
-  report(notice::disconnected, servers_.current().address.server.to_string());
+  report_notice(notice::disconnected, servers_.current().address.server.to_string());
 }
 
-// The error of a connection that has ended because of `cause`.
+// Returns the code for the end of a connection that has ended because of `cause`.
 std::error_code server_link::reason_of_end(std::error_code cause) const noexcept {
   const std::error_code reason = end_reason_ ? end_reason_ : cause;
   const bool is_own = reason.category() == nats_category();
@@ -545,7 +549,7 @@ std::exception_ptr server_link::error_of(std::error_code code,
 void server_link::lose_pings(const std::exception_ptr& error) noexcept {
   while (ping_wait* const front = ping_waits_.pop_front()) {
     front->error = error;
-    front->done.set();
+    front->end_event.set();
   }
 }
 
@@ -553,13 +557,14 @@ void server_link::set_notice_handler(notice_handler handler) {
   notice_handler_ = handler ? std::make_shared<notice_handler>(std::move(handler)) : nullptr;
 }
 
-void server_link::report(notice event, std::string_view text) {
-  const std::shared_ptr<notice_handler> handler = notice_handler_;  // it may replace itself
+void server_link::report_notice(notice event, std::string_view text) {
+  // The handler may replace itself.
+  const std::shared_ptr<notice_handler> handler = notice_handler_;
   if (handler != nullptr) (*handler)(event, text);
 }
 
 void server_link::check_health() {
-  if (++silent_intervals_ == 1) return;  // bytes have come within the last two intervals
+  if (++silent_intervals_ == 1) return;  // bytes have come since the check before
   if (silent_intervals_ > options_.max_pings + 1) return fail(make_error_code(errc::no_reply));
   append_ping();
 }

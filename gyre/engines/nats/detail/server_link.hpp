@@ -124,7 +124,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
 
   // --- For the core's use ---
 
-  void report(notice event, std::string_view text);
+  void report_notice(notice event, std::string_view text);
   /// Ends the connection because of what the server has sent, or has not.
   void fail(std::error_code error);
 
@@ -133,7 +133,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   enum class login_step : std::uint8_t { info, pong, done };
   /// The event for which calls wait together: a connection, or the reason why there is none.
   struct attempt {
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
   struct ping_wait : intrusive_list_node {
@@ -142,7 +142,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
     ~ping_wait() { unlink(); }
 
     std::uint64_t number = 0;
-    manual_reset_event done;
+    manual_reset_event end_event;
     std::exception_ptr error;
   };
   /// Counts a call that waits, up to `max_waiting`.
@@ -179,7 +179,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   void on_connected();
   void on_input(io::input& input);
   void on_closed(std::error_code cause);
-  void take(const operation& item);
+  void handle_operation(const operation& item);
   void take_info(std::string_view json);
   void take_pong();
   void take_error(std::string_view text);
@@ -194,18 +194,18 @@ class server_link : public std::enable_shared_from_this<server_link> {
   event_loop& loop_;
   const client_options options_;
   server_pool servers_;
-  gyre::detail::splitmix64 random_;
+  gyre::detail::splitmix64 generator_;
   std::shared_ptr<tls_transport> encryption_;
   state state_ = state::idle;
 
   // The members below describe the attempts to connect.
   std::shared_ptr<attempt> attempt_;
-  std::size_t failures_ = 0;  // attempts that failed in a row
-  std::size_t refusals_ = 0;  // attempts that were refused in a row
-  std::size_t backoff_ = 0;   // delays that have passed in a row
-  bool was_ready_ = false;    // whether a login succeeded since then
+  std::size_t failures_ = 0;  // how many attempts in a row have failed
+  std::size_t refusals_ = 0;  // how many attempts in a row were refused
+  std::size_t backoff_ = 0;   // how many delays have passed in a row
+  bool was_ready_ = false;    // whether a login has succeeded since the attempts began
   steady_time ready_since_ = steady_time::min();
-  steady_time earliest_attempt_ = steady_time::min();  // when the next attempt may begin
+  steady_time earliest_attempt_ = steady_time::min();  // the earliest time of the next attempt
   std::exception_ptr refusal_;
   timer attempt_timer_;
 
@@ -213,8 +213,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
   parser parser_;
   login_step step_ = login_step::done;
   info_message info_;
-  std::string server_error_;    // the text of the last -ERR
-  std::error_code end_reason_;  // why the client itself ends the connection
+  std::string server_error_;    // the text of the last -ERR message
+  std::error_code end_reason_;  // the reason for which the client ends the connection
   std::exception_ptr login_error_;
   bool login_refused_ = false;
   std::uint64_t logins_ = 0;
@@ -225,20 +225,20 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::uint64_t pongs_received_ = 0;
   intrusive_list<ping_wait> ping_waits_;
 
-  // The members below hold the output, and calls that wait for it.
+  // The members below hold the output, and order the calls that wait for room in it.
   io::buffer output_;
   io::buffer kept_output_;
   manual_reset_event write_event_{true};
-  semaphore line_{1};  // admits the calls that wait for room in their order
+  semaphore line_{1};  // admits one waiting call at a time
   std::size_t in_line_ = 0;
   std::size_t waiting_calls_ = 0;
   gyre::detail::posted_flush posted_flush_;
-  std::uint64_t appended_pieces_ = 0;  // pieces of output so far
-  std::uint64_t appended_before_ = 0;  // those at the last posted flush
-  std::size_t idle_flushes_ = 0;       // posted flushes since the output grew
-  std::size_t unsent_requests_ = 0;    // requests in the output
-  bool has_sent_flight_ = false;       // whether a full send of requests was made lately
-  bool has_only_requests_ = true;      // whether nothing else is in the output
+  std::uint64_t appended_pieces_ = 0;  // counts the pieces that were appended to the output
+  std::uint64_t appended_before_ = 0;  // appended_pieces_ at the last posted flush
+  std::size_t idle_flushes_ = 0;       // posted flushes in a row without new output
+  std::size_t unsent_requests_ = 0;    // the number of requests in the output
+  bool has_sent_flight_ = false;       // whether a full flight was sent since the last pause
+  bool has_only_requests_ = true;      // whether the output holds nothing but requests
   timer flight_timer_;                 // active while the output waits for more requests
   std::shared_ptr<notice_handler> notice_handler_;  // shared with a running call of the handler
   std::optional<net::tcp_client> client_;

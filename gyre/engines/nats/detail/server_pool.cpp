@@ -11,9 +11,9 @@ server_pool::server_pool(std::vector<server_address> servers, bool must_shuffle,
                          std::size_t max_servers, std::uint64_t seed)
     : must_shuffle_(must_shuffle),
       max_servers_(std::max(max_servers, servers.size())),
-      random_(seed) {
+      generator_(seed) {
   for (server_address& address : servers) entries_.push_back({.address = std::move(address)});
-  if (must_shuffle_) std::ranges::shuffle(entries_, random_);
+  if (must_shuffle_) std::ranges::shuffle(entries_, generator_);
 }
 
 const server_pool::entry& server_pool::next() noexcept {
@@ -33,7 +33,7 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
     try {
       addresses.push_back(server_address::parse(text));
     } catch (const std::system_error&) {
-      continue;  // this program cannot use the address
+      continue;  // an address that this client cannot parse is left out
     }
   }
   // The current server comes first, and is never removed.
@@ -56,7 +56,8 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
     new_entry.address.user = origin.address.user;
     new_entry.address.password = origin.address.password;
     new_entry.address.token = origin.address.token;
-    // Somebody who changes an address on its way must not get a login by a certificate of his own.
+    // An attacker who changes an address on its way must not pass with a certificate of his own, so
+    // a discovered address is checked against the name of the original server.
     if (!is_encrypted || !new_entry.address.server.is_name()) {
       const bool has_name = !origin.certificate_name.empty() || origin.address.server.is_name();
       if (has_name) {
@@ -71,7 +72,7 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
 }
 
 void server_pool::shuffle_others() noexcept {
-  std::ranges::shuffle(entries_.begin() + 1, entries_.end(), random_);
+  std::ranges::shuffle(entries_.begin() + 1, entries_.end(), generator_);
 }
 
 }  // namespace gyre::nats::detail

@@ -42,7 +42,7 @@ class server_pool {
   std::vector<entry> entries_;
   const bool must_shuffle_;
   const std::size_t max_servers_;
-  gyre::detail::splitmix64 random_;
+  gyre::detail::splitmix64 generator_;
   std::size_t index_ = 0;
   bool is_begun_ = false;
 };

@@ -45,7 +45,7 @@ bool is_name_character(char character) noexcept {
          character == '-' || character == '_';
 }
 
-// Parts of letters, digits and hyphens with '.' between them.
+// Matches parts of letters, digits and hyphens with '.' between them.
 bool is_dotted(std::string_view text) noexcept {
   for (;;) {
     const std::size_t end = text.find('.');
@@ -59,7 +59,7 @@ bool is_dotted(std::string_view text) noexcept {
   }
 }
 
-// "MAJOR.MINOR.PATCH", and perhaps "-PRERELEASE" and "+BUILD".
+// Matches "MAJOR.MINOR.PATCH", optionally followed by "-PRERELEASE" and "+BUILD".
 bool is_semantic_version(std::string_view text) noexcept {
   if (const std::size_t plus = text.find('+'); plus != std::string_view::npos) {
     if (!is_dotted(text.substr(plus + 1))) return false;
@@ -77,14 +77,14 @@ bool is_semantic_version(std::string_view text) noexcept {
 std::string random_service_id() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
-  std::array<std::byte, 22> random{};
-  gyre::detail::require_random(random, service_class);
+  std::array<std::byte, 22> random_bytes{};
+  gyre::detail::require_random(random_bytes, service_class);
   std::string id;
-  for (const std::byte byte : random) id += letters[std::to_integer<unsigned>(byte) % 64];
+  for (const std::byte byte : random_bytes) id += letters[std::to_integer<unsigned>(byte) % 64];
   return id;
 }
 
-// Returns a text of a line, as the value of a header has to be.
+// Returns the text as one line, because the value of a header must be one.
 std::string header_text(std::string_view text) {
   std::string result(text.substr(0, max_error_text));
   std::ranges::replace_if(
@@ -141,7 +141,8 @@ void service_core::start(task<> work) {
 }
 
 void service_core::fail(std::exception_ptr error) noexcept {
-  if (stop_.stop_requested()) return;  // a stop ends coroutines with an error
+  // Stop() ends the coroutines by an error, which is no failure.
+  if (stop_.stop_requested()) return;
   failure_ = std::move(error);
   stop();
 }
@@ -173,11 +174,12 @@ void service_core::add_endpoint(std::string name, handler serve, endpoint_option
                                    .subject = new_endpoint.options.subject,
                                    .queue_group = new_endpoint.options.queue_group,
                                    .metadata = new_endpoint.options.metadata};
-    // The queue is emptied in each turn: requests wait in coroutines, or are refused.
+    // The default limits of the queue suffice, as each turn empties it: requests wait in
+    // coroutines, or are refused.
     new_endpoint.arrivals = client_core::subscribe(
         client_, new_endpoint.options.subject, {.queue_group = new_endpoint.options.queue_group});
     info_.endpoints.push_back(new_endpoint.stats.endpoint);
-    start(receive(new_worker(), new_endpoint));
+    start(receive_requests(new_worker(), new_endpoint));
   } catch (...) {
     if (info_.endpoints.size() == endpoints_.size()) info_.endpoints.pop_back();
     endpoints_.pop_back();
@@ -185,12 +187,12 @@ void service_core::add_endpoint(std::string name, handler serve, endpoint_option
   }
 }
 
-task<> service_core::receive(worker self, endpoint& target) {
+task<> service_core::receive_requests(worker self, endpoint& target) {
   for (;;) {
     task<std::optional<message>> arrival_task = target.arrivals.next();
     std::optional<message> content = co_await std::move(arrival_task);
     if (!content) co_return;
-    self->admit(target, std::move(*content));
+    self->admit_request(target, std::move(*content));
   }
 }
 
@@ -204,7 +206,8 @@ task<> service_core::serve_discovery(worker self, discovery& source) {
     task<> publish_task =
         client_core::publish(self->client_, request->reply(), text, publish_options());
     auto result = as_expected(std::move(publish_task));
-    static_cast<void>(co_await std::move(result));  // a client without a reply asks again
+    // A failure needs no report: the client asks again.
+    static_cast<void>(co_await std::move(result));
   }
 }
 
@@ -222,7 +225,7 @@ steady_time service_core::deadline_of(const endpoint& target,
   return client_->loop().deadline_after(limit);
 }
 
-void service_core::admit(endpoint& target, message&& content) {
+void service_core::admit_request(endpoint& target, message&& content) {
   ++target.stats.requests;
   const endpoint_options& options = target.options;
   const std::size_t bytes = size_of(content);
@@ -232,25 +235,25 @@ void service_core::admit(endpoint& target, message&& content) {
       target.open_bytes + bytes <= options.max_bytes;
   if (has_slot || may_wait) {
     const steady_time deadline = deadline_of(target, content);
-    start(serve(new_worker(), target, std::move(content), deadline));
+    start(serve_request(new_worker(), target, std::move(content), deadline));
     ++target.open;
     target.open_bytes += bytes;
     return;
   }
   ++target.stats.refused;
-  const reply refusal = refuse(target, overload_code, "too many requests wait");
+  const reply refusal = make_refusal(target, overload_code, "too many requests wait");
   if (content.reply().empty()) return;
   try {
-    // Without room in the output the client learns of the refusal by its own time limit.
+    // A full output drops the refusal: the client then learns of it by its own time limit.
     static_cast<void>(client_core::try_publish(client_, content.reply(), refusal.text,
                                                {.headers = refusal.headers}));
   } catch (const std::system_error& error) {
-    // Another client may ask for a reply to an invalid subject.
+    // The reply subject is invalid if the client has sent an invalid one.
     target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
   }
 }
 
-service_core::reply service_core::refuse(endpoint& target, int code, std::string_view text) {
+service_core::reply service_core::make_refusal(endpoint& target, int code, std::string_view text) {
   ++target.stats.errors;
   target.stats.last_error = std::to_string(code) + ':' + header_text(text);
   reply refusal;
@@ -259,19 +262,21 @@ service_core::reply service_core::refuse(endpoint& target, int code, std::string
   return refusal;
 }
 
-task<service_core::reply> service_core::handle(endpoint& target, const service_request& request) {
+task<service_core::reply> service_core::run_handler(endpoint& target,
+                                                    const service_request& request) {
   const semaphore_permit slot = co_await target.slots.permit();
   ++target.stats.running;
   struct counted_run {
-    std::size_t& running;
-    ~counted_run() { --running; }
+    std::size_t& running_count;
+    ~counted_run() { --running_count; }
   } const count_guard{target.stats.running};
   task<service_response> work = target.serve(request);
   const service_response response = co_await std::move(work);
   co_return reply{response.text(), response.headers()};
 }
 
-task<> service_core::serve(worker self, endpoint& target, message content, steady_time deadline) {
+task<> service_core::serve_request(worker self, endpoint& target, message content,
+                                   steady_time deadline) {
   struct counted_request {
     endpoint& target;
     event_loop& loop;
@@ -288,25 +293,25 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
   const service_request request(std::move(content), deadline);
   reply response;
   try {
-    auto limited_call = with_timeout(handle(target, request), deadline - timing.begin);
+    auto limited_call = with_timeout(run_handler(target, request), deadline - timing.begin);
     response = co_await std::move(limited_call);
   } catch (const service_error& error) {
-    response = self->refuse(target, error.code(), error.text());
+    response = self->make_refusal(target, error.code(), error.text());
   } catch (const operation_cancelled&) {
-    response = self->refuse(target, overload_code, "the service ends");
+    response = self->make_refusal(target, overload_code, "the service ends");
   } catch (const std::system_error& error) {
-    // A time limit within the handler may have expired instead.
+    // The same code may come from a time limit within the handler, so the deadline decides.
     if (error.code() == time_limit_errc::expired && self->client_->loop().now() >= deadline) {
-      response = self->refuse(target, timed_out, "the request has taken too long");
+      response = self->make_refusal(target, timed_out, "the request has taken too long");
     } else {
-      response = self->refuse(target, internal_error, "internal error");
+      response = self->make_refusal(target, internal_error, "internal error");
       target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
     }
   } catch (const std::exception& error) {
-    response = self->refuse(target, internal_error, "internal error");
+    response = self->make_refusal(target, internal_error, "internal error");
     target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
   } catch (...) {
-    response = self->refuse(target, internal_error, "internal error");
+    response = self->make_refusal(target, internal_error, "internal error");
   }
   if (reply_subject.empty()) co_return;
   task<> publish_task = self->publish_reply(target, reply_subject, std::move(response));
@@ -323,7 +328,7 @@ task<> service_core::publish_reply(endpoint& target, std::string_view subject, r
   } catch (const std::system_error& failure) {
     error = failure.code();
   }
-  const reply refusal = refuse(target, internal_error, "the reply cannot be sent");
+  const reply refusal = make_refusal(target, internal_error, "the reply cannot be sent");
   target.stats.last_error += ": " + header_text(error.message());
   if (error != errc::payload_too_large) co_return;
   static_cast<void>(

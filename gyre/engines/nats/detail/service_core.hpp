@@ -73,8 +73,8 @@ class service_core : public std::enable_shared_from_this<service_core> {
     semaphore slots;
     subscription arrivals;
     endpoint_stats stats;
-    std::size_t open = 0;        // requests that run or wait
-    std::size_t open_bytes = 0;  // bytes of their payloads and headers
+    std::size_t open = 0;        // the number of requests that run or wait
+    std::size_t open_bytes = 0;  // the bytes of their payloads and headers
   };
   enum class verb : unsigned char { ping, info, stats };
   struct discovery {
@@ -107,14 +107,14 @@ class service_core : public std::enable_shared_from_this<service_core> {
   worker new_worker() { return worker(shared_from_this()); }
   /// Starts a coroutine, whose error ends the service.
   void start(task<> work);
-  static task<> receive(worker self, endpoint& target);
+  static task<> receive_requests(worker self, endpoint& target);
   static task<> serve_discovery(worker self, discovery& source);
-  static task<> serve(worker self, endpoint& target, message content, steady_time deadline);
-  static task<reply> handle(endpoint& target, const service_request& request);
+  static task<> serve_request(worker self, endpoint& target, message content, steady_time deadline);
+  static task<reply> run_handler(endpoint& target, const service_request& request);
   /// Sends a reply, or an error instead if it is too large.
   task<> publish_reply(endpoint& target, std::string_view subject, reply content);
-  void admit(endpoint& target, message&& content);
-  reply refuse(endpoint& target, int code, std::string_view text);
+  void admit_request(endpoint& target, message&& content);
+  reply make_refusal(endpoint& target, int code, std::string_view text);
   steady_time deadline_of(const endpoint& target, const message& content) const noexcept;
   std::string discovery_reply(verb request) const;
   void fail(std::exception_ptr error) noexcept;

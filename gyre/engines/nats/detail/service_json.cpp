@@ -34,7 +34,7 @@ std::string reply_text(const json& reply) {
   return reply.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// The member, if it is a text; otherwise an empty one.
+// Returns the member if it is a text, and otherwise an empty text.
 std::string text_in(const json& object, const char* key) {
   const auto match = object.find(key);
   if (match == object.end() || !match->is_string()) return {};

@@ -20,7 +20,7 @@ class slot_table {
   std::uint64_t insert(T& object) {
     if (free_slots_.empty()) {
       if (slots_.size() >> slot_bits != 0) throw std::bad_alloc();
-      free_slots_.reserve(slots_.size() + 1);  // erase() then needs no memory, and cannot fail
+      free_slots_.reserve(slots_.size() + 1);  // room for all slots, so that erase() cannot fail
       slots_.emplace_back();
       free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
     }
@@ -52,8 +52,8 @@ class slot_table {
   }
 
  private:
-  // 40 bits of the key are a sequence number: a million objects a second use it up in 12 days, and
-  // then an old key must still hit its slot.
+  // The other 40 bits of a key are a sequence number: a million objects a second use it up in 12
+  // days, and an old key must then still be in its slot to be mistaken for a new one.
   static constexpr unsigned slot_bits = 24;
 
   static std::uint32_t index_of(std::uint64_t key) noexcept {

@@ -11,7 +11,7 @@
 namespace gyre::nats::detail {
 namespace {
 
-// A line has room for a subject, and one for replies.
+// The server's limit of a line has room for two subjects of this size.
 constexpr std::size_t max_subject = 2000;
 
 [[noreturn]] void refuse_subject(const char* problem, std::string_view text) {
@@ -25,7 +25,7 @@ bool is_printable(char character) noexcept {
   return static_cast<unsigned char>(character) > ' ' && character != '\x7f';
 }
 
-// Whether the tokens are allowed. None of them may be a wildcard unless `may_have_wildcards`.
+// Whether the tokens are valid. A wildcard is valid if `may_have_wildcards`.
 bool has_good_tokens(std::string_view subject, bool may_have_wildcards) noexcept {
   std::size_t first = 0;
   for (std::size_t i = 0; i <= subject.size(); ++i) {

@@ -9,7 +9,7 @@
 namespace gyre::nats::detail {
 namespace {
 
-// Reads from the text's front, and remembers whether all has matched.
+// Reads a text from its front, and remembers whether every part has matched.
 class time_reader {
  public:
   explicit time_reader(std::string_view text) noexcept : text_(text) {}
@@ -40,7 +40,7 @@ class time_reader {
     }
     return value;
   }
-  // The digits behind a point, as nanoseconds; further digits are dropped.
+  // Reads the digits after the point as nanoseconds; further digits are dropped.
   std::chrono::nanoseconds fraction() noexcept {
     std::int64_t value = 0;
     int count = 0;

@@ -45,9 +45,9 @@ class tls_upgrade final : public net::layer {
   status pass(Step step);
 
   std::unique_ptr<net::layer> encryption_;
-  std::string info_;               // the line, until read() has returned it
-  std::size_t info_given_ = 0;     // the bytes of info_ that read() has returned
-  std::size_t scanned_bytes_ = 0;  // bytes in which no line's end was found
+  std::string info_;               // the line of INFO, until read() has returned it
+  std::size_t info_given_ = 0;     // how many bytes of info_ read() has returned
+  std::size_t scanned_bytes_ = 0;  // bytes that were searched for the line's end
 };
 
 /// Makes the layers of a client: tls_upgrade, or TLS from the first byte on.

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::size_t header_size = 5;
 constexpr std::size_t length_size = 4;
-// Before a server has proved anything, it cannot make us keep much.
+// Before the login, a server that has proved nothing must not make the client keep many bytes.
 constexpr std::size_t max_login_message = std::size_t{64} << 10;
-// The tags of commands, and the keys of later versions of the protocol, are short.
+// The limit of tags of commands, and of the keys of later versions of the protocol.
 constexpr std::size_t max_short_message = 1024;
 
 struct size_range {
@@ -46,7 +46,7 @@ size_range body_sizes(message_kind kind) noexcept {
     case message_kind::copy_data: return any_size;
     case message_kind::error:
     case message_kind::notice: return {1, any_size.max};
-    case message_kind::copy_both: break;  // only replication has this message
+    case message_kind::copy_both: break;  // only replication uses this message
   }
   return no_size;
 }

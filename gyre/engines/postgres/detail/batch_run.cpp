@@ -24,16 +24,16 @@ class item_results final : public batch_results {
  public:
   explicit item_results(batch_items& work) noexcept : items_(work.items) {}
 
-  void begin() noexcept { current_ = 0; }
-  void add(const row_view& row) override { items_[current_]->rows().add(row); }
-  void complete(std::uint64_t rows) override { items_[current_++]->complete(rows); }
+  void begin() noexcept { current_index_ = 0; }
+  void add(const row_view& row) override { items_[current_index_]->rows().add(row); }
+  void complete(std::uint64_t rows) override { items_[current_index_++]->complete(rows); }
   std::string_view text_at(std::size_t index) const noexcept override {
     return items_[index]->text().text();
   }
 
  private:
   std::vector<std::unique_ptr<batch_item>>& items_;
-  std::size_t current_ = 0;
+  std::size_t current_index_ = 0;
 };
 
 /// The different statements of a batch, and which of them each item executes.
@@ -57,7 +57,8 @@ struct distinct_statements {
 
 void throw_at(std::size_t index, const std::system_error& error) {
   std::string_view text = error.what();
-  const std::string reason = ": " + error.code().message();  // it is appended again
+  // The constructor below appends the reason again.
+  const std::string reason = ": " + error.code().message();
   if (text.ends_with(reason)) text.remove_suffix(reason.size());
   throw std::system_error(error.code(), name_of(index).append(", ").append(text));
 }
@@ -102,12 +103,12 @@ task<std::unique_ptr<batch_run>> batch_run::begin(shared_runner runner,
   require_caller(context, transaction.state->core().loop());
   transaction.state->require_usable();
   auto result = std::make_unique<batch_run>(std::move(transaction), std::move(statements), results);
-  task<> prepare_task = result->prepare();
+  task<> prepare_task = result->prepare_statements();
   co_await std::move(prepare_task);
   co_return result;
 }
 
-task<> batch_run::prepare() {
+task<> batch_run::prepare_statements() {
   prepared_statements_.reserve(statements_.size());
   for (const statement* const source : statements_) {
     task<connection_core::shared_statement> prepare_task =
@@ -159,7 +160,7 @@ task<> batch_run::begin_request() {
   has_begun_ = true;
 }
 
-task<bool> batch_run::send() {
+task<bool> batch_run::send_items() {
   if (!has_begun_) {
     task<> begin_task = begin_request();
     co_await std::move(begin_task);
@@ -184,7 +185,8 @@ task<bool> batch_run::finish(bool may_repeat) {
     task<> begin_task = begin_request();
     co_await std::move(begin_task);
   }
-  // After an error of a row the statements before it must not take effect either.
+  // If a row could not be read, the batch is not completed, so that no statement of it takes
+  // effect.
   if (reply_.has_error()) {
     core.fail_batch(reply_);
   } else {
@@ -195,20 +197,20 @@ task<bool> batch_run::finish(bool may_repeat) {
   co_await reply_.wait();
   end();
   const bool is_refused = reply_.server_failure() && is_stale(*reply_.server_failure());
-  forget(is_refused);
+  forget_statements(is_refused);
   if (is_refused && may_repeat && core.status() == transaction_status::idle) co_return false;
   if (reply_.has_error() || reply_.server_failure()) throw_failure();
   co_return true;
 }
 
-void batch_run::forget(bool is_refused) noexcept {
+void batch_run::forget_statements(bool is_refused) noexcept {
   connection_core& core = transaction_.state->core();
   for (std::size_t place = 0; place < prepared_statements_.size(); ++place) {
     if (!is_refused && statements_[place]->options().is_prepared) continue;
     try {
       core.forget_prepared(*prepared_statements_[place]);
     } catch (...) {
-      return;  // there is no memory: the statement remains prepared
+      return;  // without memory, the statement remains prepared
     }
   }
 }
@@ -226,7 +228,7 @@ void batch_run::throw_failure() {
   const server_message& failure = *reply_.server_failure();
   const errc code = errc_of(failure.sqlstate);
   const bool has_limit = transaction_.state->has_limit(*statements_.front());
-  // An error of what is sent before the first statement, such as BEGIN, has no statement.
+  // An error before the first statement, as of BEGIN, belongs to no statement.
   throw batch_error(index,
                     has_limit && code == errc::query_canceled ? errc::statement_timeout : code,
                     failure, index < added_items_ ? results_.text_at(index) : std::string_view());
@@ -248,7 +250,7 @@ task<> execute_items(shared_runner runner, batch_items& work) {
       run->begin_rows(statements.places[index], item.rows());
       run->add(statements.places[index], item.arguments());
       if (!run->is_full()) continue;
-      task<bool> send_task = run->send();
+      task<bool> send_task = run->send_items();
       const bool continues = co_await std::move(send_task);
       if (!continues) break;
     }

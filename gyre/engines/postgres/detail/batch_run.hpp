@@ -95,7 +95,7 @@ class batch_run {
   /// Whether send() should be called before another execution is added.
   bool is_full() const noexcept { return bytes_.size() >= full_size; }
   /// Returns false if the batch has failed, so that no more need be added.
-  task<bool> send();
+  task<bool> send_items();
   /// Ends the batch, and waits for its end. Returns false if nothing was executed because the
   /// server had forgotten a statement, or a table had changed: the batch may be run again. Throws
   /// instead unless `may_repeat`.
@@ -104,10 +104,10 @@ class batch_run {
  private:
   static constexpr std::size_t full_size = 64 * 1024;
 
-  task<> prepare();
+  task<> prepare_statements();
   task<> begin_request();
   [[noreturn]] void throw_failure();
-  void forget(bool is_refused) noexcept;
+  void forget_statements(bool is_refused) noexcept;
   void end() noexcept;
 
   const joined_transaction transaction_;
@@ -117,7 +117,7 @@ class batch_run {
   io::buffer bytes_;
   std::size_t added_items_ = 0;
   bool has_begun_ = false;
-  bool is_open_ = true;  // whether others are refused
+  bool is_open_ = true;  // whether other calls are refused
   batch_reply reply_;
 };
 
@@ -179,7 +179,7 @@ task<std::vector<std::uint64_t>> execute_rows(shared_runner runner, statement te
       while (const auto* values = co_await rows.next()) {
         run->add(0, bound_row<row>(*values));
         if (!run->is_full()) continue;
-        task<bool> send_task = run->send();
+        task<bool> send_task = run->send_items();
         const bool continues = co_await std::move(send_task);
         if (!continues) break;
       }
@@ -187,7 +187,7 @@ task<std::vector<std::uint64_t>> execute_rows(shared_runner runner, statement te
       for (const row& values : rows) {
         run->add(0, bound_row<row>(values));
         if (!run->is_full()) continue;
-        task<bool> send_task = run->send();
+        task<bool> send_task = run->send_items();
         const bool continues = co_await std::move(send_task);
         if (!continues) break;
       }

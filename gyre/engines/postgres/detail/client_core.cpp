@@ -25,7 +25,7 @@ namespace gyre::postgres::detail {
 namespace {
 
 constexpr const char* class_name = "gyre::postgres::client";
-// Times that a statement is sent, or prepared, over a connection that may have been lost.
+// The maximum number of times that a statement is sent or prepared, as its connection may be lost.
 constexpr std::size_t max_uses = 3;
 
 void check(const client_options& options) {
@@ -83,7 +83,7 @@ client_core::client_core(event_loop& loop, const client_options& options)
       options_((check(options), options)),
       login_(std::make_shared<credentials>(options.user, options.password)),
       tls_(context_of(options)),
-      random_(gyre::detail::random_seed()),
+      generator_(gyre::detail::random_seed()),
       owned_connections_(std::make_shared<connection_list>()) {
   connection_options own_options = options_of_connection();
   own_options.is_shared = false;
@@ -93,7 +93,7 @@ client_core::client_core(event_loop& loop, const client_options& options)
   pool_options.max_waiting = options.max_waiting;
   pool_options.idle_timeout = options.idle_timeout;
   pool_options.max_lifetime = options.max_lifetime;
-  pool_options.connect_timeout = duration::max();  // each attempt has its own
+  pool_options.connect_timeout = duration::max();  // each attempt has a time limit of its own
   pool_.emplace(loop, open_owned{loop, options.server, std::move(own_options), owned_connections_},
                 pool_options);
 }
@@ -178,18 +178,19 @@ std::shared_ptr<connection_core> client_core::choose_shared() {
     return connection->is_fenced() ? max_value - 1
                                    : connection->in_flight() + connection->waiting();
   };
-  const std::shared_ptr<connection_core>& least =
+  const std::shared_ptr<connection_core>& least_loaded =
       *std::ranges::min_element(shared_connections_, {}, load);
-  if (!least->is_ready()) return shared_connections_.front();
-  if (load(least) >= options_.pipeline_depth && shared_connections_.size() < options_.max_shared) {
-    const std::shared_ptr<connection_core> connection = least;
+  if (!least_loaded->is_ready()) return shared_connections_.front();
+  if (load(least_loaded) >= options_.pipeline_depth &&
+      shared_connections_.size() < options_.max_shared) {
+    const std::shared_ptr<connection_core> connection = least_loaded;
     add_shared();
-    // It connects beside the calls, which the others serve meanwhile.
+    // The new connection opens in the background; the present ones serve the calls meanwhile.
     shared_connections_.back()->set_needed(true);
     shared_connections_.back()->connect_if_needed();
     return connection;
   }
-  return least;
+  return least_loaded;
 }
 
 void client_core::add_shared() {
@@ -238,7 +239,7 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
     if (!core->try_admit()) {
       task<> turn = core->admit();
       co_await std::move(turn);
-      // The connection may be another one.
+      // During the wait, another connection may have replaced the one that knows the statement.
       if (core->find_prepared(text.text()) != statement) {
         core->cancel_admission();
         continue;
@@ -272,7 +273,7 @@ task<std::uint64_t> client_core::run_shared(const statement& text, const argumen
     }
     if (reply.server_failure() && is_stale(*reply.server_failure())) {
       core->forget_prepared(*statement);
-      // The refused statement has changed nothing.
+      // A refused statement has changed nothing, so it can be sent again.
       if (!std::exchange(was_stale, true)) continue;
     }
     if (!text.options().is_prepared) core->forget_prepared(*statement);
@@ -301,7 +302,7 @@ task<transaction_state::shared> client_core::begin_transaction(shared self,
 task<> client_core::run_script(std::string script) {
   task<std::shared_ptr<connection_lease>> lease_task = lease(shared_from_this());
   std::shared_ptr<connection_lease> own_lease = co_await std::move(lease_task);
-  // A script may have changed settings.
+  // The script may change settings of the session, so no other caller may get the connection.
   own_lease->keep_from_others();
   const transaction_state::shared session = transaction_state::session(std::move(own_lease));
   task<> run_task = session->run_script(std::move(script));
@@ -320,7 +321,7 @@ task<joined_transaction> client_core::join(bool needs_transaction) {
 const std::shared_ptr<listener>& client_core::notifications() {
   if (listener_ == nullptr) {
     connection_options options = options_of_connection();
-    options.reply_timeout = options.ping_timeout;  // LISTEN takes no time
+    options.reply_timeout = options.ping_timeout;  // the server replies to LISTEN at once
     listener_ = std::make_shared<listener>(loop_, options_.server, options);
   }
   return listener_;

@@ -43,7 +43,7 @@ class client_core final : public query_runner, public std::enable_shared_from_th
   event_loop& loop() const noexcept { return loop_; }
   const client_options& options() const noexcept { return options_; }
   client_metrics metrics() const noexcept;
-  std::uint64_t random() noexcept { return random_(); }
+  std::uint64_t random() noexcept { return generator_(); }
   void note_retry() noexcept { ++counts_.retries; }
   bool is_closed() const noexcept { return is_closed_; }
   void close() noexcept;
@@ -79,7 +79,7 @@ class client_core final : public query_runner, public std::enable_shared_from_th
   const client_options options_;
   const std::shared_ptr<credentials> login_;
   std::optional<tls::tls_context> tls_;
-  gyre::detail::splitmix64 random_;
+  gyre::detail::splitmix64 generator_;
   std::vector<std::shared_ptr<connection_core>> shared_connections_;
   std::shared_ptr<connection_list> owned_connections_;
   std::optional<pool> pool_;

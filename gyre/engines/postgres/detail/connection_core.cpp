@@ -22,9 +22,10 @@ namespace {
 
 constexpr std::size_t least_max_message = 1024;
 constexpr std::size_t largest_max_message = std::size_t{1} << 30;
-// Settings that a server reports; PostgreSQL 16 reports fourteen.
+// The maximum number of settings that a server may report; PostgreSQL 16 reports fourteen.
 constexpr std::size_t max_settings = 64;
-// The pipeline itself refuses to log in again for a second.
+// The pause before a further login. It is longer than the second in which the pipeline refuses to
+// log in again.
 constexpr std::chrono::milliseconds least_retry_delay{1100};
 // The maximum number of attempts to prepare a statement. A preparation changes nothing, so it can
 // be repeated after the connection was lost.
@@ -70,7 +71,8 @@ net::tcp_client_options connecting_options(const net::host_port& server,
 
 engines::detail::pipeline_options pipeline_options_of(const net::host_port& server,
                                                       const connection_options& options) {
-  check(server, options);  // before either, in whichever order they are called
+  // This function checks, too, because either function may be called before the other.
+  check(server, options);
   const bool has_limit = options.reply_timeout > duration::zero();
   return {.name = options.name,
           .lost = make_error_code(errc::connection_lost),
@@ -85,7 +87,7 @@ engines::detail::pipeline_options pipeline_options_of(const net::host_port& serv
           .gathers = true};
 }
 
-// Errors of a login that the next attempt may not meet: the server begins, or is full.
+// Returns whether another attempt may succeed: the server is starting, or has no free connection.
 bool is_passing(const server_message& error) noexcept {
   const errc code = errc_of(error.sqlstate);
   return code == errc::cannot_connect_now || code == errc::too_many_connections;
@@ -197,7 +199,8 @@ class connection_core::preparation final : public statement_request {
   }
 
  private:
-  // Whether the connection was lost: neither bytes of another protocol nor silence count.
+  // Returns whether the error means a lost connection. A protocol error or a silent server does
+  // not.
   static bool is_loss(const std::exception_ptr& error) noexcept {
     try {
       std::rethrow_exception(error);
@@ -272,7 +275,7 @@ task<connection_core::shared_statement> connection_core::prepare(shared self,
       if (!self->loop().in_loop_thread() || !self->try_admit()) {
         task<> turn = self->admit();
         co_await std::move(turn);
-        // Another call may have begun to prepare it meanwhile.
+        // Another call may have begun to prepare the statement during the wait.
         if (self->knows(text)) {
           self->cancel_admission();
           continue;
@@ -410,7 +413,7 @@ void connection_core::begin_batch(statement_request& request,
   });
   open_batch_ = &request;
   fence();
-  start_flight(request, prefix.size(), enter(&request, begin_position));
+  start_flight(request, prefix.size(), enter_request(&request, begin_position));
 }
 
 void connection_core::append_to_batch(const statement_request& request,
@@ -488,7 +491,7 @@ void connection_core::resume_reading() noexcept {
 
 // --- The connection ---
 
-void connection_core::begin() {
+void connection_core::begin_login() {
   is_logged_in_ = false;
   has_failed_ = false;
   is_paused_ = false;
@@ -526,14 +529,14 @@ bool connection_core::is_reply_due() const noexcept {
   return *front() == own_request_.get() || options_.reply_timeout > duration::zero();
 }
 
-void connection_core::read(io::input& input) {
+void connection_core::read_input(io::input& input) {
   try {
     while (!has_failed_ && !is_paused_) {
       const auto phase = is_logged_in_ ? connection_phase::ready : connection_phase::login;
       const auto message = take_message(input, phase, options_.max_message);
       if (!message) return give_up(message.error());
       if (!*message) return;
-      if (!take(**message)) return give_up(errc::bad_message);
+      if (!handle_message(**message)) return give_up(errc::bad_message);
     }
     if (has_failed_) input.consume_all();
   } catch (...) {
@@ -542,7 +545,7 @@ void connection_core::read(io::input& input) {
   }
 }
 
-bool connection_core::take(const backend_message& message) {
+bool connection_core::handle_message(const backend_message& message) {
   switch (message.kind) {
     case message_kind::notice: return take_notice(message.body);
     case message_kind::notification: return take_notification(message.body);
@@ -668,7 +671,7 @@ void connection_core::try_again() noexcept {
   try {
     connect_if_needed();
   } catch (...) {
-    retry_timer_.start_after(least_retry_delay);  // there is no memory, or it is too early
+    retry_timer_.start_after(least_retry_delay);  // there is no memory, or the pause has not ended
   }
 }
 
@@ -753,7 +756,7 @@ bool connection_core::take_columns(std::span<const std::byte> body, statement_re
   for (std::size_t index = 0; index < count && reader.is_good(); ++index) {
     column_description column;
     column.name = reader.text();
-    reader.bytes(6);  // the table and the column in it
+    reader.bytes(6);  // the table's number, and the column's number in it
     column.type = reader.read<std::uint32_t>();
     reader.bytes(2);  // the size of the type
     column.type_modifier = reader.read<std::int32_t>();
@@ -765,8 +768,8 @@ bool connection_core::take_columns(std::span<const std::byte> body, statement_re
   return true;
 }
 
-// In this state the server takes nothing but data: it would refuse statements that were sent after
-// the COPY, and not reply to each of them.
+// During a COPY from the client, the server takes nothing but data: it would refuse statements that
+// were sent after the COPY, and not reply to each of them.
 bool connection_core::take_copy_in(statement_request& request) {
   if (!request.is_copy_in() || in_flight() > 1) {
     give_up(errc::connection_lost,
@@ -784,7 +787,7 @@ bool connection_core::take_ready(std::span<const std::byte> body, statement_requ
       status != transaction_status::failed) {
     return false;
   }
-  if (&request == open_batch_) return false;  // the server has not got its Sync
+  if (&request == open_batch_) return false;  // the batch is open: the server waits for its Sync
   if (options_.is_shared && status != transaction_status::idle) {
     give_up(errc::connection_lost,
             "a statement has left a transaction open on a connection that others share");
@@ -846,7 +849,7 @@ void connection_core::send_cancel_request() noexcept {
     io::buffer request;
     message_writer(request).cancel_request(process_, key_);
     const bool is_name = server().is_name();
-    // Another address of the name may be another server.
+    // The resolved address is used, as another address of the name may belong to another server.
     const net::host_port target =
         is_name ? net::host_port(connection()->peer_endpoint()) : server();
     cancel_request_.emplace(loop(), target,

@@ -187,19 +187,19 @@ class connection_core final : public engines::detail::pipeline {
   std::uint64_t write_request(Write write);
   void start_flight(statement_request& request, std::size_t prefix, std::uint64_t number) noexcept;
 
-  void begin() override;
-  void read(io::input& input) override;
+  void begin_login() override;
+  void read_input(io::input& input) override;
   void ping() override;
   void connection_ended() noexcept override;
   bool needs_connection() const noexcept override { return is_needed_; }
   bool is_reply_due() const noexcept override;
 
-  // Returns whether the statement is prepared, or about to be.
+  // Returns whether the statement is prepared, or is being prepared.
   bool knows(std::string_view text) noexcept;
   std::shared_ptr<preparation> start_preparation(std::string_view text);
 
-  // Each returns false for a message that may not come now.
-  bool take(const backend_message& message);
+  // These functions return false for a message that is not valid in the present state.
+  bool handle_message(const backend_message& message);
   bool take_notice(std::span<const std::byte> body);
   bool take_notification(std::span<const std::byte> body);
   bool take_setting(std::span<const std::byte> body);
@@ -231,7 +231,7 @@ class connection_core final : public engines::detail::pipeline {
   const connection_options options_;
   std::optional<login> login_;
   bool is_logged_in_ = false;
-  bool has_failed_ = false;  // whether the connection is being ended
+  bool has_failed_ = false;  // whether the connection is about to end
   bool is_paused_ = false;
   bool is_needed_ = false;
   std::uint64_t logins_ = 0;
@@ -247,13 +247,13 @@ class connection_core final : public engines::detail::pipeline {
 
   std::unique_ptr<own_request> own_request_;
   std::unique_ptr<dropped_request> dropped_request_;
-  copy_state copy_ = copy_state::none;  // the COPY of the first request in flight
-  // The request that is a batch without its Sync, which is the last one in flight.
+  copy_state copy_ = copy_state::none;  // the state of the COPY of the first request in flight
+  // The last request in flight if it is a batch without its Sync; otherwise null.
   const statement_request* open_batch_ = nullptr;
-  std::size_t awaited_requests_ = 0;  // requests in flight for which a caller waits
+  std::size_t awaited_requests_ = 0;  // how many requests in flight have a waiting caller
   cancel_state cancel_ = cancel_state::none;
   timer cancel_timer_;
-  timer retry_timer_;  // runs after a refused login
+  timer retry_timer_;  // active after a refused login
   std::optional<cancel_request> cancel_request_;
 };
 
@@ -282,7 +282,7 @@ void connection_core::append(statement_request& request, std::size_t prefix, Wri
     cancel_admission();
     throw;
   }
-  start_flight(request, prefix, enter(&request, begin_position));
+  start_flight(request, prefix, enter_request(&request, begin_position));
 }
 
 }  // namespace gyre::postgres::detail

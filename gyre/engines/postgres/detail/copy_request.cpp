@@ -13,7 +13,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// The bytes of one message to the server.
+// The size of one message to the server.
 constexpr std::size_t piece_size = 64 * 1024;
 // Reading pauses while this many bytes wait for the caller.
 constexpr std::size_t high_water = 256 * 1024;
@@ -77,7 +77,7 @@ task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction trans
   state->require_usable();
   task<> begin_task = state->send_prefix();
   co_await std::move(begin_task);
-  // No other statement may be in flight, as the server takes all that follows for the COPY's bytes.
+  // All replies must have come, because the server reads everything after the COPY as its data.
   task<> wait_task = state->wait_until_idle();
   co_await std::move(wait_task);
   std::shared_ptr<copy_request> result;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// The signature, flags, and the size of an extension.
+// The header of the binary format: the signature, the flags, and the size of the extension.
 constexpr std::string_view header = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0"sv;
 
 // Returns the beginning of the list of columns: a '(' that is not a part of a quoted name.

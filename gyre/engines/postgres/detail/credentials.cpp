@@ -28,7 +28,7 @@ const unsigned char* data_of(std::span<const std::byte> bytes) noexcept {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-// The hexadecimal digits of the MD5 of `first` and then `second`.
+// Returns the MD5 of `first` followed by `second`, in hexadecimal digits.
 std::string md5_hex(std::string_view first, std::string_view second) {
   const std::string text = std::string(first).append(second);
   std::array<unsigned char, 16> sum{};

@@ -63,7 +63,7 @@ task<subscription> listener::listen(shared self, std::string channel,
     statement_reply reply(*core);
     core->query(reply, script);
     co_await reply.wait();
-    // LISTEN may be repeated.
+    // A lost connection only repeats the loop, as LISTEN may be executed twice.
     const bool is_complete = reply.result() == statement_reply::outcome::complete;
     if (is_complete || self->has_ended_) {
       reply.throw_if_failed(script);
@@ -102,7 +102,8 @@ void listener::on_login(connection_core& connection) {
   for (const auto& [channel, queues] : channels_) {
     script.append("listen ").append(quote_identifier(channel)).append(";");
   }
-  // A gap is reported when no further notification can be missed.
+  // The notification comes after the confirmations of all channels: from then on nothing is missed,
+  // and the gap can be reported.
   connection.append_internal_script(script + "notify " + confirmations_);
 }
 

@@ -46,7 +46,8 @@ class listener final : public connection_observer {
                        std::int32_t process) noexcept override;
 
   event_loop& loop_;
-  // A channel of its own, by which the server confirms that a new connection listens.
+  // The name of a channel of this listener alone, on which it notifies itself after a new
+  // connection listens to all channels.
   const std::string confirmations_;
   const net::host_port server_;
   const connection_options options_;

@@ -12,7 +12,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// The kinds of authentication messages.
+// The kinds of authentication messages, with their numbers in the protocol.
 enum class authentication : std::uint32_t {
   ok = 0,
   cleartext = 3,

@@ -8,12 +8,13 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// The first number of requests without a kind (the protocol's documentation, "Message Formats").
+// The number that begins a message without a kind: the version, or the code of a request (see
+// "Message Formats" in the protocol's documentation).
 constexpr std::uint32_t protocol_version = 3U << 16;
 constexpr std::uint32_t cancel_code = 1234U << 16 | 5678U;
 constexpr std::uint32_t ssl_code = 1234U << 16 | 5679U;
 
-constexpr std::size_t max_message = 0x3fffffff;  // PostgreSQL's MaxAllocSize
+constexpr std::size_t max_message = 0x3fffffff;  // the server's limit, MaxAllocSize
 
 }  // namespace
 
@@ -22,7 +23,7 @@ void require_no_zero(std::string_view text, const char* subject) {
   throw std::invalid_argument(std::string("gyre::postgres: ") + subject + " has a zero byte");
 }
 
-void message_writer::begin(char kind) {
+void message_writer::begin_message(char kind) {
   output_.append(static_cast<std::uint8_t>(kind));
   begin_without_kind();
 }
@@ -32,7 +33,7 @@ void message_writer::begin_without_kind() {
   output_.append(std::uint32_t{0});
 }
 
-void message_writer::end() {
+void message_writer::end_message() {
   const std::size_t length = output_.size() - length_at_;
   if (length > max_message) {
     throw std::length_error("gyre::postgres: a message of " + std::to_string(length) +
@@ -47,14 +48,14 @@ void message_writer::append_text(std::string_view text) {
 }
 
 void message_writer::empty_message(char kind) {
-  begin(kind);
-  end();
+  begin_message(kind);
+  end_message();
 }
 
 void message_writer::ssl_request() {
   begin_without_kind();
   output_.append(ssl_code);
-  end();
+  end_message();
 }
 
 void message_writer::cancel_request(std::int32_t process, std::span<const std::byte> key) {
@@ -62,7 +63,7 @@ void message_writer::cancel_request(std::int32_t process, std::span<const std::b
   output_.append(cancel_code);
   output_.append(process);
   output_.append(key);
-  end();
+  end_message();
 }
 
 void message_writer::startup(std::string_view user, std::string_view database,
@@ -77,55 +78,55 @@ void message_writer::startup(std::string_view user, std::string_view database,
   };
   add("user", user);
   if (!database.empty()) add("database", database);
-  // Texts are in UTF-8, and the codecs know one form of each value.
+  // The codecs read and write UTF-8 only.
   add("client_encoding", "UTF8");
   for (const auto& [name, value] : parameters) add(name, value);
   output_.append(std::uint8_t{0});
-  end();
+  end_message();
 }
 
 void message_writer::password(std::string_view secret) {
   require_no_zero(secret, "the password");
-  begin('p');
+  begin_message('p');
   append_text(secret);
-  end();
+  end_message();
 }
 
 void message_writer::sasl_response(std::string_view response) {
-  begin('p');
+  begin_message('p');
   output_.append(response);
-  end();
+  end_message();
 }
 
 void message_writer::sasl_initial_response(std::string_view mechanism, std::string_view response) {
-  begin('p');
+  begin_message('p');
   append_text(mechanism);
   output_.append(static_cast<std::uint32_t>(response.size()));
   output_.append(response);
-  end();
+  end_message();
 }
 
 void message_writer::query(std::string_view script) {
   require_no_zero(script, "a statement");
-  begin('Q');
+  begin_message('Q');
   append_text(script);
-  end();
+  end_message();
 }
 
 void message_writer::parse(std::string_view statement, std::string_view statement_text) {
   require_no_zero(statement_text, "a statement");
-  begin('P');
+  begin_message('P');
   append_text(statement);
   append_text(statement_text);
-  output_.append(std::uint16_t{0});  // the server infers the types of all parameters
-  end();
+  output_.append(std::uint16_t{0});  // no types are stated: the server infers them
+  end_message();
 }
 
 void message_writer::describe_statement(std::string_view statement) {
-  begin('D');
+  begin_message('D');
   output_.append(static_cast<std::uint8_t>('S'));
   append_text(statement);
-  end();
+  end_message();
 }
 
 void message_writer::bind_unnamed() {
@@ -135,41 +136,41 @@ void message_writer::bind_unnamed() {
 }
 
 void message_writer::execute(std::string_view portal, std::uint32_t max_rows) {
-  begin('E');
+  begin_message('E');
   append_text(portal);
   output_.append(max_rows);
-  end();
+  end_message();
 }
 
 void message_writer::close_statement(std::string_view statement) {
-  begin('C');
+  begin_message('C');
   output_.append(static_cast<std::uint8_t>('S'));
   append_text(statement);
-  end();
+  end_message();
 }
 
 void message_writer::close_portal(std::string_view portal) {
-  begin('C');
+  begin_message('C');
   output_.append(static_cast<std::uint8_t>('P'));
   append_text(portal);
-  end();
+  end_message();
 }
 
 void message_writer::sync() { empty_message('S'); }
 
 void message_writer::copy_data(std::span<const std::byte> bytes) {
-  begin('d');
+  begin_message('d');
   output_.append(bytes);
-  end();
+  end_message();
 }
 
 void message_writer::copy_done() { empty_message('c'); }
 
 void message_writer::copy_fail(std::string_view reason) {
   require_no_zero(reason, "the reason of a failed copy");
-  begin('f');
+  begin_message('f');
   append_text(reason);
-  end();
+  end_message();
 }
 
 }  // namespace gyre::postgres::detail

@@ -52,12 +52,12 @@ class message_writer {
   template <class Write>
   void bind(std::string_view portal, std::string_view statement, Write&& write_parameters,
             std::span<const std::byte> result_formats) {
-    begin('B');
+    begin_message('B');
     append_text(portal);
     append_text(statement);
     write_parameters(output_);
     output_.append(result_formats);
-    end();
+    end_message();
   }
   /// Binds a statement without parameters to the unnamed portal; its results come as text.
   void bind_unnamed();
@@ -74,14 +74,14 @@ class message_writer {
   void copy_fail(std::string_view reason);
 
  private:
-  void begin(char kind);
+  void begin_message(char kind);
   void begin_without_kind();
-  void end();
+  void end_message();
   void append_text(std::string_view text);
   void empty_message(char kind);
 
   io::buffer& output_;
-  std::size_t length_at_ = 0;  // where the length of the message is, counted from the front
+  std::size_t length_at_ = 0;  // the position of the message's length in the output
 };
 
 }  // namespace gyre::postgres::detail

@@ -12,7 +12,7 @@
 
 namespace gyre::postgres::detail {
 
-// PostgreSQL counts from the first of January 2000.
+// The epoch of PostgreSQL's times: 1 January 2000.
 inline constexpr std::int64_t epoch_days = 10957;
 inline constexpr std::int64_t epoch_microseconds = epoch_days * 86'400'000'000;
 

@@ -34,7 +34,7 @@ enum sign : std::uint16_t {
 
 bool is_digit(char character) noexcept { return character >= '0' && character <= '9'; }
 
-// A number's digits before and after the point, without its sign.
+// The digits of a number before and after the point, and its sign.
 struct digits {
   bool is_negative = false;
   std::string_view whole;
@@ -95,7 +95,7 @@ bool append_numeric(io::buffer& output, std::string_view text) {
   }
   const digits parts = split(text);
   if (parts.whole.size() > max_whole_digits || parts.fraction.size() > max_scale) return false;
-  // The first group may have fewer digits, and the last one is filled up with zeros.
+  // The first group may have fewer digits, and zeros fill up the last group.
   const std::size_t whole_groups = (parts.whole.size() + group_size - 1) / group_size;
   std::vector<std::uint16_t> groups;
   groups.reserve(whole_groups + parts.fraction.size() / group_size + 1);
@@ -146,7 +146,7 @@ std::optional<std::string> read_numeric(std::span<const std::byte> bytes) {
     group = body.read<std::uint16_t>();
     if (group > 9999) return std::nullopt;
   }
-  // The groups' digits, with zeros for those that are not sent.
+  // Returns the digits of the groups, with zeros for groups that the server leaves out.
   const auto append_group = [&](std::string& text, std::ptrdiff_t index) {
     const bool is_sent = index >= 0 && index < static_cast<std::ptrdiff_t>(groups.size());
     const unsigned group = is_sent ? groups[static_cast<std::size_t>(index)] : 0U;
@@ -161,7 +161,7 @@ std::optional<std::string> read_numeric(std::span<const std::byte> bytes) {
   if (scale > 0) {
     text += '.';
     const std::size_t whole = text.size();
-    // Groups after the point begin at weight + 1, which is negative for small fractions.
+    // The groups after the point begin at weight + 1, which is negative for a small fraction.
     for (std::ptrdiff_t index = weight + 1; text.size() < whole + scale; ++index) {
       append_group(text, index);
     }
@@ -191,7 +191,7 @@ double to_double(std::string_view text) noexcept {
   double number = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
   if (result.ec != std::errc::result_out_of_range) return number;
-  // Beyond the range of a double, or nearer to zero than its least number.
+  // The number is beyond the range of a double, or nearer to zero than the least double.
   const digits parts = split(text);
   if (parts.whole.empty()) return parts.is_negative ? -0.0 : 0.0;
   return parts.is_negative ? -limits::infinity() : limits::infinity();

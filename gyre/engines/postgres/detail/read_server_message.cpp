@@ -50,7 +50,7 @@ std::optional<server_message> read_server_message(std::span<const std::byte> bod
     }
   }
   if (!reader.is_complete()) return std::nullopt;
-  // Servers before 9.6, and poolers, send only the severity that may be translated.
+  // Servers before 9.6, and poolers, send the severity only in a form that may be translated.
   if (message.severity.empty()) message.severity = translated_severity;
   return message;
 }

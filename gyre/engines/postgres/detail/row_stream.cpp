@@ -14,7 +14,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// Rows of the first batch; later ones have about as many bytes as `batch_bytes`.
+// The rows of the first batch. Each later batch has about `batch_bytes` bytes.
 constexpr std::uint32_t first_rows = 64;
 constexpr std::uint32_t most_rows = 16 * 1024;
 constexpr std::size_t batch_bytes = 256 * 1024;
@@ -23,7 +23,7 @@ constexpr std::size_t batch_bytes = 256 * 1024;
 
 portal_stream::~portal_stream() {
   if (!transaction_ || !transaction_->is_own || is_finished_) return;
-  // The batch on its way is given up first, so that the rollback does not wait for it.
+  // The batch in flight is cancelled first, so that the rollback does not wait for its rows.
   reply_.reset();
   const transaction_state::shared state = transaction_->state;
   try {

@@ -47,7 +47,7 @@ task<body_result<Transaction, Body>> run_transaction(std::shared_ptr<client_core
     {
       auto begin_task = client_core::begin_transaction(client, options);
       const transaction_state::shared state = co_await std::move(begin_task);
-      // The clean-up runs after a stop, too.
+      // finally() rolls back even after a stop.
       auto attempt = as_result(finally(run_body<Transaction>(state, body, options.commit_timeout),
                                        transaction_state::roll_back(state)));
       auto result = co_await std::move(attempt);
@@ -61,7 +61,7 @@ task<body_result<Transaction, Body>> run_transaction(std::shared_ptr<client_core
       delay = attempts.delay_after(result.error(), *state);
       if (!delay) std::rethrow_exception(result.error());
     }
-    // The connection was given back.
+    // The pause holds no connection: the lease has ended with the block above.
     co_await sleep_for(*delay);
   }
 }

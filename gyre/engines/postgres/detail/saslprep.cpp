@@ -30,13 +30,14 @@ std::optional<character> decode(std::string_view text) noexcept {
   return character{code, size};
 }
 
-// The characters of RFC 3454, C.1.2.
+// Whether the character is a space other than ASCII's: RFC 3454, table C.1.2.
 bool is_space(char32_t code) noexcept {
   return code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200b) || code == 0x202f ||
          code == 0x205f || code == 0x3000;
 }
 
-// RFC 3454, B.1. U+200B is among the spaces as well, and counts as one.
+// Whether SASLprep removes the character: RFC 3454, table B.1, without U+200B, which counts as a
+// space.
 bool is_mapped_to_nothing(char32_t code) noexcept {
   return code == 0xad || code == 0x34f || code == 0x1806 || (code >= 0x180b && code <= 0x180d) ||
          code == 0x200c || code == 0x200d || code == 0x2060 || (code >= 0xfe00 && code <= 0xfe0f) ||

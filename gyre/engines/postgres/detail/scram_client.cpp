@@ -54,9 +54,9 @@ std::uint32_t parse_iterations(std::string_view text) {
 }  // namespace
 
 std::string make_scram_nonce() {
-  std::array<std::byte, 18> random{};
-  gyre::detail::require_random(random, "gyre::postgres: random numbers");
-  return gyre::detail::encode_base64(random);
+  std::array<std::byte, 18> random_bytes{};
+  gyre::detail::require_random(random_bytes, "gyre::postgres: random numbers");
+  return gyre::detail::encode_base64(random_bytes);
 }
 
 scram_client::scram_client(credentials& user, std::string nonce, scram_binding binding,
@@ -75,7 +75,7 @@ std::string scram_client::gs2_header() const {
   return "p=tls-server-end-point,,";
 }
 
-// The server knows the user's name by the startup message, and takes an empty one here.
+// The name is empty here, as the server uses the one in the startup message.
 std::string scram_client::first_message() const { return gs2_header() + "n=,r=" + nonce_; }
 
 std::string scram_client::final_message(std::string_view server_first) {

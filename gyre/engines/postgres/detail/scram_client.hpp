@@ -52,7 +52,7 @@ class scram_client {
   credentials& credentials_;
   const std::string nonce_;
   const scram_binding binding_;
-  const std::string channel_input_;  // the channel's data in Base64
+  const std::string channel_input_;  // the channel binding data in Base64
   digest server_signature_{};
 };
 

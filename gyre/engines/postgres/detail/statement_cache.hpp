@@ -45,7 +45,7 @@ class statement_cache {
 
   const std::size_t max_statements_;
   std::size_t bytes_ = 0;
-  statement_list by_use_;  // the statement that was used last is first
+  statement_list by_use_;  // the most recently used statement is first
   std::unordered_map<std::string_view, statement_list::iterator> by_text_;
 };
 

@@ -54,7 +54,7 @@ void statement_reply::fail(std::exception_ptr error) noexcept {
 }
 
 void statement_reply::throw_if_failed(std::string_view text, bool has_limit) const {
-  // An error of a row comes first: the server's is then about the statement that was given up.
+  // An error of a row has precedence: the server's error is then only about the cancelled rest.
   if (error_ != nullptr) std::rethrow_exception(error_);
   if (!failure_) return;
   const errc code = errc_of(failure_->sqlstate);

@@ -74,8 +74,8 @@ class statement_request : public engines::detail::pending_reply {
     on_lost(error, was_sent);
   }
 
-  std::uint64_t number_ = 0;     // the number of the request in the pipeline
-  std::size_t prefix_left_ = 0;  // statements before the one whose rows are wanted
+  std::uint64_t number_ = 0;     // the position of the request in the pipeline's order
+  std::size_t prefix_left_ = 0;  // replies that come before that of the statement itself
   bool is_in_flight_ = false;
   bool is_cancelled_ = false;
 };

@@ -7,7 +7,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// Reads characters, with their escapes resolved.
+// Reads characters up to one of `ends`, and resolves escapes.
 class scanner {
  public:
   explicit scanner(std::string_view text) noexcept : rest_(text) {}
@@ -59,7 +59,7 @@ class scanner {
 }  // namespace
 
 std::optional<text_array> parse_text_array(std::string_view text) {
-  // The bounds of an array that does not begin with the element 1: "[0:1]={a,b}".
+  // Skips the bounds of an array whose first index is not 1, as in "[0:1]={a,b}".
   if (text.starts_with('[')) {
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos) return std::nullopt;

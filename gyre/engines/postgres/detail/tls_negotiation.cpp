@@ -34,7 +34,7 @@ tls_negotiation::tls_negotiation(std::unique_ptr<net::layer> encryption, tls_mod
   is_established_ = false;
 }
 
-// Runs a step of TLS on the bytes that were fed, and takes over its state.
+// Feeds the bytes to TLS, runs a step of it, and copies its state to this layer.
 template <class Step>
 net::layer::status tls_negotiation::run(Step step) {
   if (why().code) return status::failed;

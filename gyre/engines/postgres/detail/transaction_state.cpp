@@ -21,7 +21,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-// The time for the server to undo what a transaction has done; then the connection is closed.
+// The time limit of a rollback. After it the connection is closed.
 constexpr std::chrono::seconds rollback_timeout{10};
 
 std::string begin_text(const transaction_options& options) {
@@ -250,7 +250,7 @@ task<> transaction_state::wait_until_idle() {
     task<> turn = admit();
     co_await std::move(turn);
     if (core().in_flight() == 0) co_return;
-    // The reply to a further request comes after those of all before it.
+    // An empty query's reply comes after the replies to all earlier requests.
     statement_reply reply(core());
     core().query(reply, "");
     co_await reply.wait();
@@ -265,7 +265,7 @@ std::vector<std::string_view> transaction_state::prefix() const {
 void transaction_state::note_prefix_sent() noexcept { lease_->pending_statements.clear(); }
 
 void transaction_state::set_limit(std::optional<duration> limit) {
-  // Outside of a transaction the server forgets the limit after each request.
+  // Outside of a transaction, a local limit ends with its request.
   if (!is_in_transaction()) {
     lease_->limit.reset();
     lease_->is_limit_known = true;
@@ -292,7 +292,7 @@ task<> transaction_state::send_ending(std::string text, bool is_commit) {
   if (reply.result() == outcome::lost && has_sent_commit_) {
     throw_error(errc::commit_unknown, core().describe());
   }
-  // The transaction is over even if the server refuses to commit it.
+  // A COMMIT ends the transaction even if the server refuses it.
   if (is_commit == false || depth_ == 0) end();
   lease_->is_limit_known = false;
   reply.throw_if_failed(text);
@@ -326,7 +326,7 @@ task<> transaction_state::roll_back(shared self) {
   const bool is_to_be_sent = !self->ends_.rollback.empty() && self->is_begun() &&
                              self->core().is_ready() && !self->has_sent_commit_;
   if (is_to_be_sent) {
-    // An inner level that was left open ends with this one.
+    // The rollback ends open inner levels, too, so their depth is reset.
     self->lease_->depth = self->depth_;
     task<> end_task =
         with_timeout(self->send_ending(self->ends_.rollback, false), rollback_timeout);

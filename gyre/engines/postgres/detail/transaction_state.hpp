@@ -43,13 +43,13 @@ class connection_lease {
   /// Ensures that no other caller gets the connection, because its state is unknown.
   void keep_from_others() noexcept { is_for_others_ = false; }
 
-  // Statements that are sent in front of the next one, in the same request.
+  // The statements that are sent before the next statement, in the same request.
   std::vector<std::string> pending_statements;
   /// The time limit of statements that the server has within this transaction, in milliseconds;
   /// none: that of the connection.
   std::optional<std::int64_t> limit;
   bool is_limit_known = true;
-  std::size_t depth = 0;  // the depth of the savepoints
+  std::size_t depth = 0;  // how many savepoints are open
   bool has_open_copy = false;
   bool has_open_batch = false;
   std::uint64_t names = 0;

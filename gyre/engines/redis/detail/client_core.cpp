@@ -18,7 +18,8 @@ constexpr const char* class_name = "gyre::redis::client";
 
 net::tcp_client_options connection_options_of(const client_options& options, connection_use use) {
   net::tcp_client_options connection;
-  connection.connections.keep_alive = use == connection_use::own;  // sessions send no PING
+  // A session sends no PING, so TCP has to find a dead peer.
+  connection.connections.keep_alive = use == connection_use::own;
   connection.connect_timeout = options.connect_timeout;
   connection.initial_delay = options.initial_delay;
   connection.longest_delay = options.longest_delay;
@@ -42,7 +43,7 @@ engines::detail::pipeline_options pipeline_options_of(const client_options& opti
           .is_single_use = is_own};
 }
 
-// Whether a complete reply is a push, an error, or (as text) another one.
+// Classifies a complete reply as a push, an error, or any other value (text).
 reply_kind kind_of(std::string_view bytes) noexcept {
   switch (bytes.front()) {
     case '>': return reply_kind::push;
@@ -53,7 +54,7 @@ reply_kind kind_of(std::string_view bytes) noexcept {
   }
 }
 
-// The error of a server that speaks RESP2 only.
+// Returns the error for a server that speaks only RESP2.
 std::exception_ptr no_messages(const char* problem) {
   return std::make_exception_ptr(std::system_error(make_error_code(errc::not_supported), problem));
 }
@@ -204,7 +205,7 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
       co_return result;
     }
     self->prepare_retry(reply, attempts);
-    // Another attempt adds the queue again.
+    // The next attempt registers the queue again.
   }
 }
 
@@ -214,7 +215,7 @@ void client_core::unsubscribe(const message_queue& queue) noexcept {
     append_internal_command(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE",
                             queue.channel());
   } catch (const std::exception&) {
-    return;  // without memory the server keeps sending messages, which nobody gets
+    return;  // without memory the server keeps sending messages, which are dropped
   }
 }
 
@@ -225,7 +226,7 @@ void client_core::end() noexcept {
 
 // --- Login ---
 
-void client_core::begin() {
+void client_core::begin_login() {
   scanner_ = reply_scanner(options_.max_reply);
   has_push_ = false;
   ++connections_;
@@ -272,7 +273,7 @@ void client_core::continue_login(std::string_view bytes) noexcept try {
     }
     return begin_step(static_cast<login_step>(static_cast<int>(step_) + 1));
   }
-  // A server older than Redis 6 does not know HELLO.
+  // Redis before version 6 does not know HELLO.
   const bool is_unknown =
       node.text.starts_with("ERR unknown command") || node.text.starts_with("NOPROTO");
   if (step_ == login_step::hello && is_unknown) return begin_step(login_step::authenticate);
@@ -282,8 +283,8 @@ void client_core::continue_login(std::string_view bytes) noexcept try {
 }
 
 void client_core::ping() {
-  // After MULTI a session's PING would become a part of the user's transaction. The names of
-  // commands cannot tell: the server's configuration may rename them.
+  // A session sends no PING, which would become a part of the user's transaction after MULTI. The
+  // commands' names cannot tell whether there is one, as the configuration may rename MULTI.
   if (use_ == connection_use::own) return;
   may_wait_ = false;
   append_internal_command(nullptr, "PING");
@@ -291,7 +292,7 @@ void client_core::ping() {
 
 // --- Replies ---
 
-void client_core::read(io::input& input) {
+void client_core::read_input(io::input& input) {
   while (!input.empty()) {
     const auto length = scanner_.scan(input.text());
     if (!length) return fail(make_error_code(length.error()));

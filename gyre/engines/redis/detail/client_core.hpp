@@ -197,11 +197,11 @@ class client_core final : public engines::detail::pipeline {
   template <class T, class Keys, class... Arguments>
   static task<T> run_script(shared self, const script& code, Keys keys,
                             std::tuple<Arguments...> arguments);
-  // Throws operation_cancelled after a stop, and io::errc::wrong_thread.
+  // Throws operation_cancelled after a stop, and io::errc::wrong_thread on another thread.
   void check_context(const task_context& context) const;
   bool try_admit_here() noexcept { return loop().in_loop_thread() && try_admit(); }
   // Throws for a command that must not be sent over this connection. Returns whether the command
-  // may wait in the server.
+  // may block in the server.
   template <class Command>
   bool check_rule(const Command& command) const {
     const command_rule rule = rule_of(command);
@@ -214,13 +214,13 @@ class client_core final : public engines::detail::pipeline {
   [[noreturn, gnu::cold]] static void throw_needs_session(std::string_view command);
   [[noreturn, gnu::cold]] static void throw_refused(std::string_view command);
   [[noreturn, gnu::cold]] void throw_aborted() const;
-  // Throws the error of a lost command, unless it may be sent once more.
+  // Throws the error of a lost command, unless the command may be sent once more.
   void prepare_retry(const awaited_reply& reply, std::size_t& attempts);
   void abandon_replies(std::uint64_t first, std::uint64_t last,
                        const awaited_reply& reply) noexcept;
 
-  void begin() override;
-  void read(io::input& input) override;
+  void begin_login() override;
+  void read_input(io::input& input) override;
   void ping() override;
   bool needs_connection() const noexcept override { return messages_.has_subscriptions(); }
   bool is_reply_due() const noexcept override { return !may_wait_; }
@@ -228,7 +228,7 @@ class client_core final : public engines::detail::pipeline {
     if (cache_ != nullptr) cache_->clear();
   }
 
-  // Returns false for a message or a reply that is not due.
+  // Returns false for a message or a reply that nobody has requested.
   bool take_message(std::string_view bytes);
   bool take_reply(std::string_view bytes, reply_kind kind, bool is_message);
   void continue_login(std::string_view bytes) noexcept;
@@ -244,14 +244,15 @@ class client_core final : public engines::detail::pipeline {
 
   const client_options options_;
   const connection_use use_;
-  const std::shared_ptr<invalidation_listener> cache_;  // the cache of a cached_client, or null
-  bool may_wait_ = false;  // whether the session's command may wait in the server
+  // The cache of a cached_client; null for other clients.
+  const std::shared_ptr<invalidation_listener> cache_;
+  bool may_wait_ = false;  // whether the session's command may block in the server
   std::size_t sessions_ = 0;
   reply_scanner scanner_;
   login_step step_ = login_step::done;
   login_reply login_{*this};
   unawaited_confirmation unawaited_;
-  bool has_push_ = false;  // whether messages come beside replies (RESP3)
+  bool has_push_ = false;  // whether the server sends messages beside replies (RESP3)
   message_dispatcher messages_;
   renewal_reply renewal_{messages_};
   std::uint64_t connections_ = 0;
@@ -277,7 +278,7 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
   }
   for (std::size_t replies_left = prefix_count; replies_left > 0; --replies_left)
     core.enter_internal_request(prefix_reply, position);
-  last_ = core.enter(&reply, position);
+  last_ = core.enter_request(&reply, position);
   first_ = last_ - prefix_count;
   ++core.commands_;
 }
@@ -329,7 +330,7 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
   const task_context& context = co_await gyre::detail::this_context();
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   const trace::detail::named_wait record(trace::detail::event_kind::command, "MULTI");
-  std::size_t attempts = 1;  // a transaction that may have been carried out is not sent again
+  std::size_t attempts = 1;  // a lost transaction may have been executed, so it is not repeated
   for (;;) {
     if (!self->try_admit_here()) {
       task<> admission = self->admit();

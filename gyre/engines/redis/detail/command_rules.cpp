@@ -18,7 +18,7 @@ struct named_rule {
   command_rule rule;
 };
 
-// The rules, sorted by the length of the name.
+// The rules of commands, sorted by the length of the name.
 constexpr auto rules = std::to_array<named_rule>({{"AUTH", command_rule::own},
                                                   {"EXEC", command_rule::own},
                                                   {"QUIT", command_rule::own},
@@ -61,7 +61,8 @@ constexpr auto rules = std::to_array<named_rule>({{"AUTH", command_rule::own},
                                                   {"SUNSUBSCRIBE", command_rule::refused}});
 constexpr std::size_t longest_name = rules.back().name.size();
 
-// The index of the first rule with a name of each length, and the number of all rules.
+// Element n is the index of the first rule whose name has n characters; the last element is the
+// number of all rules.
 constexpr auto first_rules = [] {
   std::array<std::size_t, longest_name + 2> first{};
   for (std::size_t size = 0; size < first.size(); ++size) {
@@ -87,8 +88,8 @@ command_rule rule_of_written(std::string_view command) noexcept {
   const std::string_view name = arguments.next().value_or("");
   if (equals_ignoring_case(name, "CLIENT")) {
     const std::string_view subcommand = arguments.next().value_or("");
-    for (const char* upper : {"CACHING", "REPLY", "TRACKING"}) {
-      if (equals_ignoring_case(subcommand, upper)) return command_rule::refused;
+    for (const char* refused_name : {"CACHING", "REPLY", "TRACKING"}) {
+      if (equals_ignoring_case(subcommand, refused_name)) return command_rule::refused;
     }
     return equals_ignoring_case(subcommand, "SETNAME") ? command_rule::own : command_rule::shared;
   }
@@ -101,7 +102,7 @@ command_rule rule_of_written(std::string_view command) noexcept {
       if (equals_ignoring_case(*option, "STREAMS")) break;
       if (equals_ignoring_case(*option, "BLOCK")) return command_rule::waiting;
       if (!equals_ignoring_case(*option, "GROUP")) continue;
-      // Two names follow, either of which may be BLOCK.
+      // The words after the command are names, either of which may be BLOCK.
       arguments.next();
       arguments.next();
     }

@@ -57,7 +57,7 @@ class message_dispatcher {
 
   channel_map channels_;
   channel_map patterns_;
-  std::deque<queue_list> renewals_;  // the channels whose confirmation has not come
+  std::deque<queue_list> renewals_;  // the channels that await their confirmation
 };
 
 }  // namespace gyre::redis::detail

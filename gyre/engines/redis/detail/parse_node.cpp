@@ -11,7 +11,7 @@ namespace {
 using parse_result = std::expected<std::optional<parsed_node>, errc>;
 
 constexpr std::string_view line_end = "\r\n";
-// The limit of one-line texts and big numbers. The server cuts the texts of errors much earlier.
+// The limit of one-line texts and big numbers. A server's error texts are much shorter.
 constexpr std::size_t max_line_size = 64 * 1024;
 // The limit of a line with a real number, in bytes.
 constexpr std::size_t max_real_line_size = 64;
@@ -19,7 +19,7 @@ constexpr std::size_t max_real_line_size = 64;
 /// A line with a number, after its first byte.
 struct number_line {
   std::int64_t number = 0;
-  std::size_t size = 0;  // the first byte and the end of the line included; 0: it is incomplete
+  std::size_t size = 0;  // with the first byte and the line's end; 0: the line is incomplete
   bool is_bad = false;
 };
 
@@ -35,7 +35,7 @@ number_line parse_number(std::string_view bytes) noexcept {
   for (; position < bytes.size() && bytes[position] >= '0' && bytes[position] <= '9'; ++position) {
     const auto digit = static_cast<std::uint64_t>(bytes[position] - '0');
     if (number > (static_cast<std::uint64_t>(max_value) + 1 - digit) / 10) {
-      result.is_bad = true;  // the number is beyond 2^63
+      result.is_bad = true;  // the number does not fit into 64 bits
       return result;
     }
     number = 10 * number + digit;
@@ -123,7 +123,7 @@ parse_result parse_text(std::string_view bytes, const number_line& header,
   node.kind = bytes.front() == '!' ? reply_kind::error : reply_kind::text;
   node.text = rest.substr(0, length);
   if (bytes.front() == '=') {
-    // "txt:" or "mkd:", the format of a text that is for people.
+    // Removes the format ("txt:" or "mkd:") in front of a text, which is meant for people.
     if (length < 4 || node.text[3] != ':') return std::unexpected(errc::bad_reply);
     node.text.remove_prefix(4);
   }
@@ -184,7 +184,7 @@ parse_result parse_node(std::string_view bytes, std::size_t max_size) noexcept {
     return node;
   }
   if (header.number < 0) {
-    // The length -1 is the null of RESP2.
+    // Only the length -1 is valid: the null of RESP2.
     if (header.number != -1 || (first != '$' && first != '*')) {
       return std::unexpected(errc::bad_reply);
     }

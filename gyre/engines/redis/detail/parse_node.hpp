@@ -16,7 +16,7 @@ namespace gyre::redis::detail {
 /// A node, with the bytes that it takes without the values that follow it.
 struct parsed_node : reply_node {
   std::size_t size = 0;
-  bool is_attribute = false;  // a map that is not a value: the value follows it
+  bool is_attribute = false;  // whether this is a map of attributes; the value follows it
 };
 
 /// Parses the node at the front of `bytes`; std::nullopt while not all of its bytes are there.

@@ -14,9 +14,9 @@
 namespace gyre::redis::detail {
 namespace {
 
-// The memory of a reply and of a key besides their bytes, rounded up.
+// The memory of an entry besides the bytes of its key and its reply, rounded up.
 constexpr std::size_t overhead = 256;
-// Replies of different commands that are kept for one key.
+// The maximum number of replies, of different commands, for one key.
 constexpr std::size_t max_replies_of_key = 64;
 
 constexpr auto cacheable_commands = std::to_array<std::string_view>(

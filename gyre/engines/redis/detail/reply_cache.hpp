@@ -74,7 +74,7 @@ class reply_cache final : public invalidation_listener,
   const duration max_age_;
   async_cache<std::string, replies_of_key, text_hash, std::equal_to<>> replies_;
   single_flight<std::string, reply_bytes> fetches_;
-  io::buffer scratch_;  // the bytes of the command that is looked up
+  io::buffer scratch_;  // a buffer for the command that is looked up
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;
   std::uint64_t invalidations_ = 0;

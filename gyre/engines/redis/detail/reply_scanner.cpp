@@ -5,7 +5,7 @@
 
 namespace gyre::redis::detail {
 
-// Notes a complete value; true if it completes the reply.
+// Counts a complete value. Returns true if the value completes the reply.
 bool reply_scanner::note_value() noexcept {
   while (depth_ > 0) {
     level& innermost = levels_[depth_ - 1];
@@ -29,7 +29,7 @@ std::expected<std::optional<std::size_t>, errc> reply_scanner::scan(
     scanned_bytes_ += content.size;
     if (scanned_bytes_ > max_size_) return std::unexpected(errc::reply_too_large);
     if (content.children() > 0) {
-      // An attribute or a push of the server within a value does not count as one of its values.
+      // An attribute, or a push of the server, does not count as an element of the value around it.
       if (depth_ == max_depth) return std::unexpected(errc::bad_reply);
       levels_[depth_++] = {content.children(), content.is_attribute};
     } else if (!content.is_attribute && note_value()) {

@@ -32,7 +32,7 @@ class reply_scanner {
 
  private:
   struct level {
-    std::uint64_t missing_values = 0;  // values that have not come
+    std::uint64_t missing_values = 0;  // elements that have yet to come
     bool is_attribute = false;
   };
 

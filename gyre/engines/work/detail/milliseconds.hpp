@@ -13,7 +13,7 @@ namespace gyre::work::detail {
 
 /// Returns `time` in milliseconds, rounded up.
 [[nodiscard]] inline std::int64_t to_milliseconds(duration time) noexcept {
-  // A century less than the longest duration, so that rounding does not overflow.
+  // The maximum, a century below the longest duration, so that rounding cannot overflow.
   constexpr std::chrono::nanoseconds longest = std::chrono::hours{24} * 365 * 190;
   return std::chrono::ceil<std::chrono::milliseconds>(
              std::min<std::chrono::nanoseconds>(time, longest))

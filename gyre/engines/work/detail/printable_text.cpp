@@ -16,7 +16,7 @@ std::size_t character_size(std::string_view text) noexcept {
   for (std::size_t n = 1; n != size; ++n) {
     if ((byte(n) & 0xc0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and numbers beyond Unicode.
+  // Overlong forms, surrogates, and numbers beyond Unicode are invalid.
   const unsigned second = byte(1);
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {

@@ -18,7 +18,7 @@ void throw_translated(const postgres::server_error& error) {
   if (state == "GW002" || state == "GW003") {
     throw std::system_error(errc::attempt_taken_over, error.message().message);
   }
-  // invalid_schema_name, undefined_table, undefined_function
+  // The codes are invalid_schema_name, undefined_table and undefined_function.
   if ((state == "3F000" || state == "42P01" || state == "42883") && is_of_schema()) {
     throw std::system_error(errc::schema_missing, error.message().message);
   }

@@ -49,13 +49,14 @@ constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseco
 /// The delay of the poll for a due job that a transaction has locked. Each poll that finds it so
 /// doubles the delay, up to poll_interval.
 constexpr milliseconds first_blocked_look{5};
-constexpr seconds longest_tick{
-    1};  // of the coroutines that extend the lease and maintain the tables
+/// The longest tick of the coroutines that extend the lease and maintain the tables.
+constexpr seconds longest_tick{1};
 /// The delay before a job may be taken again whose transaction could not begin.
 constexpr milliseconds release_delay{1000};
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
-constexpr std::size_t max_clean_calls = 20;  // in a tick, before other tables have their turn
+// The maximum in a tick, so that other tables have their turn.
+constexpr std::size_t max_clean_calls = 20;
 constexpr std::size_t max_jobs_at_once = 1000;
 constexpr std::size_t max_bytes_at_once = std::size_t{4} << 20;
 constexpr std::size_t max_error = 4000;
@@ -149,7 +150,7 @@ bool is_refusal(const std::system_error& error) noexcept {
 }  // namespace
 
 worker_core::worker_core(postgres::client& db, worker_options options)
-    : db_(db), options_(std::move(options)), random_(gyre::detail::random_seed()) {
+    : db_(db), options_(std::move(options)), generator_(gyre::detail::random_seed()) {
   if (options_.lease < seconds{1}) refuse("a lease of less than 1 s");
   if (options_.max_running < 1) refuse("max_running of less than 1");
   if (options_.poll_interval <= duration::zero()) refuse("no poll_interval");
@@ -191,15 +192,15 @@ void worker_core::add(std::string kind, type_erased_transaction_handler handler,
 task<> worker_core::run() {
   if (std::exchange(has_run_, true))
     throw std::logic_error("work::worker: run() was called before");
-  executor& home = co_await current_executor();
-  timers_ = home.timers();
+  executor& own_executor = co_await current_executor();
+  timers_ = own_executor.timers();
   if (timers_ == nullptr)
     throw std::logic_error("work::worker: run() needs an executor with timers");
 
   lease_db_.emplace(db_.loop(), lease_client_options());
-  handlers_.emplace(home);
-  async_scope services(home);
-  async_scope takers(home);
+  handlers_.emplace(own_executor);
+  async_scope services(own_executor);
+  async_scope takers(own_executor);
   std::exception_ptr stop;
   takers.spawn(take_jobs(), "work: take jobs");
   services.spawn(store_reports(), "work: store reports");
@@ -286,11 +287,12 @@ task<> worker_core::take_ready_jobs() {
     co_return;
   }
   const steady_time planned_release = std::exchange(next_release_, steady_time::min());
-  co_await take(slots);
-  next_release_ = planned_release;  // stays in the past if the reply was lost
+  co_await fill_slots(slots);
+  // If the reply is lost, the time stays in the past: the next tick tries again.
+  next_release_ = planned_release;
 }
 
-task<> worker_core::take(const free_slots& slots) {
+task<> worker_core::fill_slots(const free_slots& slots) {
   const worker_id worker = worker_;
   ++metrics_.takes;
   for (handled_kind& kind : kinds_) kind.is_notified = false;
@@ -304,14 +306,14 @@ task<> worker_core::take(const free_slots& slots) {
     end_registration(worker);
     co_return;
   }
-  if (worker_ != worker) co_return;  // other workers take the jobs over
+  if (worker_ != worker) co_return;  // the lease was lost: other workers take the jobs over
 
   const auto taken_jobs =
       std::ranges::count_if(rows, [](const taken_row& row) { return row.id.has_value(); });
   const bool has_taken_all_it_may = taken_jobs >= slots.total;
   bool has_new_announcement = false;
   for (handled_kind& kind : kinds_) {
-    kind.taken_jobs.clear();  // an earlier call may have thrown
+    kind.taken_jobs.clear();  // a rest of an earlier call that has thrown
     const auto position = std::ranges::find(slots.kinds, kind.name) - slots.kinds.begin();
     const auto index = static_cast<std::size_t>(position);
     const std::int32_t limit = index < slots.limits.size() ? slots.limits[index] : 0;
@@ -421,7 +423,8 @@ void worker_core::start_job(handled_kind& kind, taken_job next_job) {
   try {
     handlers_->spawn(run_job(current_job, kind), "work: run a job");
   } catch (...) {
-    running_jobs_.erase(current_job);  // release_unknown_jobs() releases the job
+    // The database still counts the job as running; release_unknown_jobs() releases it.
+    running_jobs_.erase(current_job);
     throw;
   }
   ++kind.running;
@@ -435,8 +438,8 @@ task<> worker_core::run_job(running_job current_job, handled_kind& kind) {
                         .outcome = "finished"};
   std::exception_ptr error;
   try {
-    const duration limit = current_job->taken_.time_limit_ms
-                               ? duration(milliseconds{*current_job->taken_.time_limit_ms})
+    const duration limit = current_job->row_.time_limit_ms
+                               ? duration(milliseconds{*current_job->row_.time_limit_ms})
                                : kind.options.time_limit;
     task<std::string> work = kind.handler(*current_job);
     if (kind.options.executor != nullptr) work = on(*kind.options.executor, std::move(work));
@@ -461,7 +464,7 @@ task<> worker_core::run_job(running_job current_job, handled_kind& kind) {
 
 void worker_core::retire_job(running_job current_job, handled_kind& kind,
                              std::optional<attempt_report> report) {
-  trace::detail::record_since(current_job->begun_, trace::detail::event_kind::job,
+  trace::detail::record_since(current_job->begin_ticks_, trace::detail::event_kind::job,
                               trace::detail::address_of(kind.label.c_str()),
                               static_cast<std::uint64_t>(current_job->id()));
   if (report) {
@@ -504,7 +507,7 @@ void worker_core::start_jobs(handled_kind& kind, std::span<taken_job> jobs) {
     }
     handlers_->spawn(run_jobs(new_jobs, kind), "work: run jobs in a transaction");
   } catch (...) {
-    for (const running_job& job : new_jobs) running_jobs_.erase(job);  // see start_job()
+    for (const running_job& job : new_jobs) running_jobs_.erase(job);  // start_job() explains why
     throw;
   }
   kind.running += jobs.size();
@@ -526,7 +529,7 @@ task<> worker_core::run_jobs(std::vector<running_job> jobs, handled_kind& kind) 
                note_error(result.error) == error_kind::lasting) {
       retire_job(job, kind, report_failure(*job, kind, result.error));
     } else {
-      // The database cannot be reached, so the attempt does not count as a failure.
+      // An unreachable database is no failure of the job, so the attempt does not count.
       retire_job(job, kind,
                  attempt_report{.worker = job->worker_,
                                 .id = job->id(),
@@ -551,7 +554,8 @@ task<worker_core::transaction_result> worker_core::run_in_transaction(
       job->shared_stop_ = &stop;
       if (job->reason_ != stop_reason::none) stop.request_stop();
     }
-    // The worker itself changes the rows of running jobs; a stricter isolation would refuse that.
+    // The worker itself changes the rows of running jobs meanwhile, which a stricter isolation
+    // would report as a conflict.
     const postgres::transaction_options options{.isolation = postgres::isolation::read_committed};
     auto attempt = as_result(stop_when(db_.transaction(body, options), stop.get_token()));
     const auto execution = co_await std::move(attempt);
@@ -565,7 +569,7 @@ task<worker_core::transaction_result> worker_core::run_in_transaction(
 
 task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kind,
                                    postgres::transaction& tx, bool& was_begun) {
-  was_begun = false;  // in this repetition of the transaction
+  was_begun = false;  // reset for each repetition of the transaction
   const worker_id worker = jobs.front()->worker_;
   std::vector<job_id> ids;
   std::vector<std::int32_t> attempts;
@@ -573,7 +577,7 @@ task<> worker_core::run_and_finish(std::span<job* const> jobs, handled_kind& kin
   for (const job* const job : jobs) {
     ids.push_back(job->id());
     attempts.push_back(job->attempt());
-    const auto& own_limit = job->taken_.time_limit_ms;
+    const auto& own_limit = job->row_.time_limit_ms;
     limit =
         std::min(limit, own_limit ? duration(milliseconds{*own_limit}) : kind.options.time_limit);
   }
@@ -609,12 +613,12 @@ worker_core::attempt_report worker_core::report_failure(const job& current_job,
   ++metrics_.failed;
   report.outcome = is_permanent(error) ? "dead" : "failed";
   report.error = printable_text(describe(error), max_error);
-  // Half of the delay is random, so that jobs that failed together do not return together.
+  // Half of the delay is random, so that jobs that have failed together do not return together.
   const exponential_backoff& delay = kind.options.delay;
   const auto failures = static_cast<std::size_t>(current_job.failures()) + 1;
   const exponential_backoff half_delay{.initial = delay.initial / 2, .longest = delay.longest / 2};
   report.delay_ms = to_milliseconds(
-      duration(half_delay.delay(failures) + half_delay.jittered_delay(failures, random_)));
+      duration(half_delay.delay(failures) + half_delay.jittered_delay(failures, generator_)));
   return report;
 }
 
@@ -638,7 +642,7 @@ task<> worker_core::store_some_reports() {
   std::vector<std::int64_t> delays;
   std::size_t bytes = 0;
   const std::size_t max_reports = single_reports_ > 0 ? 1 : max_jobs_at_once;
-  // Elements of a deque stay where they are while others are appended.
+  // A reference stays valid, as appending to a deque moves no element.
   for (const attempt_report& report : unreported_attempts_) {
     bytes += report.result.size() + (report.error ? report.error->size() : 0);
     if (report.worker != worker || ids.size() == max_reports ||
@@ -668,7 +672,7 @@ task<> worker_core::store_some_reports() {
       metrics_.last_error = error.what();
       co_return;
     }
-    // A report that is refused must not hold back the reports after it: it moves to the back.
+    // A refused report moves to the back, so that it does not hold back the reports after it.
     if (single_reports_ > 0) --single_reports_;
     unreported_attempts_.push_back(std::move(unreported_attempts_.front()));
     unreported_attempts_.pop_front();
@@ -705,7 +709,7 @@ task<> worker_core::send_heartbeat() {
   const worker_id worker = worker_;
   const steady_time begin = now();
   if (begin >= lease_end_) {
-    // Other workers may have taken the jobs over, so the handlers must not continue.
+    // The handlers must not continue, as other workers may have taken their jobs over.
     end_registration(worker);
     co_return;
   }
@@ -811,7 +815,8 @@ task<> worker_core::submit_due_schedules() {
           next_time = time->time_since_epoch().count();
         }
       } catch (const std::invalid_argument& error) {
-        ++metrics_.errors;  // of a program that bypassed queue::set_schedule(): it never fires
+        // A program has bypassed queue::set_schedule(); this schedule never fires.
+        ++metrics_.errors;
         metrics_.last_error = error.what();
       }
       co_await tx.execute(limited("select work.advance_schedule($1, $2)"), schedule.name,
@@ -825,7 +830,8 @@ task<> worker_core::submit_due_schedules() {
 task<> worker_core::listen_for_ready_jobs() {
   const auto step = [this]() -> task<> {
     postgres::subscription ready_jobs = co_await db_.listen("work_ready");
-    // The server keeps no notification from before the subscription.
+    // The server keeps no notification of the time before the subscription, so the jobs are looked
+    // for now.
     for (handled_kind& kind : kinds_) kind.may_be_ready = kind.is_notified = true;
     change_event_.set();
     while (auto message = co_await ready_jobs.next()) {
@@ -844,10 +850,11 @@ task<> worker_core::listen_for_ready_jobs() {
 task<> worker_core::listen_for_cancelled_jobs() {
   const auto step = [this]() -> task<> {
     postgres::subscription stops = co_await db_.listen("work_stop");
-    next_heartbeat_ = now();  // a job may have been cancelled before the subscription
+    // A job may have been cancelled before the subscription, so a heartbeat asks for it now.
+    next_heartbeat_ = now();
     while (auto message = co_await stops.next()) {
       if (message->follows_gap) next_heartbeat_ = now();
-      // "WORKER JOB". The next send_heartbeat() makes up for a lost notification.
+      // The payload is "WORKER JOB". The next heartbeat replaces a notification that was lost.
       const std::string& text = message->payload;
       worker_id worker = 0;
       job_id id = 0;
@@ -868,13 +875,13 @@ task<> worker_core::listen_for_cancelled_jobs() {
 
 task<> worker_core::shut_down(async_scope& services, async_scope& takers) {
   const auto wait_for_takes = [&]() -> task<> { co_await takers.join(); };
-  // The server may hang: statements that are still under way after drain_timeout are stopped.
+  // A hanging server must not delay the end: drain_timeout stops the statements under way.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_takes(), options_.drain_timeout)));
   co_await end_handlers();
   const auto wait_for_store = [this]() -> task<> {
     while (!unreported_attempts_.empty() && fatal_ == nullptr) co_await progress_event_.wait();
   };
-  // After the lease has expired, other workers take the jobs over anyway.
+  // A longer wait is useless: other workers take the jobs over when the lease has expired.
   static_cast<void>(co_await as_expected(with_timeout(wait_for_store(), options_.lease)));
   services.request_stop();
   co_await services.join();
@@ -916,7 +923,8 @@ task<> worker_core::repeat(Step step, bool ends_with_draining) {
       report_event_.set();
       co_return;
     }
-    const duration delay = statement_delay.jittered_delay(++failures, random_) + milliseconds{20};
+    const duration delay =
+        statement_delay.jittered_delay(++failures, generator_) + milliseconds{20};
     if (ends_with_draining) {
       static_cast<void>(co_await as_expected(with_timeout(drain_requested_.wait(), delay)));
     } else {
@@ -950,7 +958,7 @@ postgres::client_options worker_core::lease_client_options() const {
   postgres::client_options options = db_.options();
   options.max_shared = 1;
   options.max_open = 1;
-  // A connection that hangs is replaced while the lease lasts.
+  // The time limit replaces a hanging connection while the lease still lasts.
   options.reply_timeout = std::min(options_.statement_timeout, options_.lease);
   return options;
 }

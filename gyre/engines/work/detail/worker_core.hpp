@@ -71,16 +71,16 @@ class worker_core {
  private:
   struct handled_kind {
     std::string name;
-    trace::label label;  // in the flight recorder
+    trace::label label;  // the kind's name in the flight recorder
     handler_options options;
     type_erased_handler handler = {};
     type_erased_transaction_handler transaction_handler = {};
-    std::size_t max_jobs = 0;  // of a transaction; 0: `handler` runs each job by itself
-    std::vector<taken_job> taken_jobs = {};  // whose transaction has yet to begin
+    std::size_t max_jobs = 0;  // the jobs of a transaction; 0: `handler` runs each job alone
+    std::vector<taken_job> taken_jobs = {};  // jobs whose transaction has yet to begin
     std::size_t running = 0;
-    bool may_be_ready = true;   // false after a take that found fewer jobs than slots
-    bool is_notified = false;   // since the last take was sent
-    bool is_announced = false;  // the database knows that the worker waits for this kind
+    bool may_be_ready = true;   // false after a take that has found fewer jobs than slots
+    bool is_notified = false;   // whether the kind was notified since the last take was sent
+    bool is_announced = false;  // whether the database knows that the worker waits for this kind
   };
   /// How an attempt ended, until the database has stored it.
   struct attempt_report {
@@ -95,8 +95,9 @@ class worker_core {
   using running_job = std::list<job>::iterator;
   /// How a transaction of jobs ended.
   struct transaction_result {
-    std::exception_ptr error;  // null: it was committed
-    bool was_begun = false;    // by a statement, so that the error may be a job's fault
+    std::exception_ptr error;  // null if the transaction was committed
+    // Whether a statement has begun it, so that a job may have caused the error.
+    bool was_begun = false;
   };
   enum class error_kind : std::uint8_t {
     transient,  ///< a further attempt at the statement may succeed
@@ -104,8 +105,8 @@ class worker_core {
   };
   struct free_slots {
     std::vector<std::string_view> kinds;
-    std::vector<std::int32_t> limits;  // of each of these kinds
-    std::int32_t total = 0;            // of all of them together
+    std::vector<std::int32_t> limits;  // the free slots of each of these kinds
+    std::int32_t total = 0;            // the free slots of all kinds together
   };
 
   task<> check_schema();
@@ -114,7 +115,7 @@ class worker_core {
 
   task<> take_jobs();
   task<> take_ready_jobs();
-  task<> take(const free_slots& slots);
+  task<> fill_slots(const free_slots& slots);
   task<> release_unknown_jobs();
   [[nodiscard]] free_slots find_free_slots() const;
   /// `due_ms`: the time until the first scheduled job, if there is one.
@@ -173,8 +174,8 @@ class worker_core {
   /// statements on its shared ones.
   std::optional<postgres::client> lease_db_;
   const worker_options options_;
-  gyre::detail::splitmix64 random_;
-  timer_service* timers_ = nullptr;  // of the coroutine that runs the worker
+  gyre::detail::splitmix64 generator_;
+  timer_service* timers_ = nullptr;  // the timers of the coroutine that runs the worker
 
   std::deque<handled_kind> kinds_;
   std::list<job> running_jobs_;
@@ -182,24 +183,28 @@ class worker_core {
   /// The number of reports to store one by one, because a statement with all of them was refused.
   std::size_t single_reports_ = 0;
 
-  worker_id worker_ = 0;   // 0: not registered
-  steady_time lease_end_;  // unless the lease is extended
+  worker_id worker_ = 0;   // 0 while the worker is not registered
+  steady_time lease_end_;  // the end of the lease unless it is extended
   steady_time next_heartbeat_;
-  steady_time next_look_;     // for ready jobs
-  steady_time next_release_;  // of jobs that the database believes to run here
+  steady_time next_look_;  // the next time to look for ready jobs
+  // The next time to release jobs that only the database believes to run here.
+  steady_time next_release_;
   steady_time next_take_over_;
   steady_time next_clean_;
   std::size_t fruitless_looks_ = 0;
-  std::size_t blocked_looks_ = 0;  // in a row, which left a due job that a transaction has locked
+  // Looks in a row that left a due job, which another transaction has locked.
+  std::size_t blocked_looks_ = 0;
 
   bool has_run_ = false;
   bool is_draining_ = false;
   std::exception_ptr fatal_;
   manual_reset_event drain_requested_;
-  auto_reset_event registration_event_;  // for watch_lease()
-  auto_reset_event change_event_;    // for take_jobs(): slots, jobs, the registration, or draining
-  auto_reset_event report_event_;    // for store_reports()
-  auto_reset_event progress_event_;  // for shut_down(): a handler has ended, or reports are stored
+  auto_reset_event registration_event_;  // wakes watch_lease()
+  // Wakes take_jobs(): slots, jobs, the registration, or draining have changed.
+  auto_reset_event change_event_;
+  auto_reset_event report_event_;  // wakes store_reports()
+  // Wakes shut_down(): a handler has ended, or reports were stored.
+  auto_reset_event progress_event_;
   std::optional<async_scope> handlers_;
   worker_metrics metrics_;
 };

@@ -31,7 +31,7 @@ class consumed_publisher {
       : total_(total), batch_(tasks), before_(tasks.ran()) {}
   consumed_publisher& operator=(consumed_publisher&&) = delete;
   ~consumed_publisher() {
-    // relaxed: a statistic that orders nothing.
+    // relaxed: the statistic orders nothing.
     total_.store(total_.load(std::memory_order_relaxed) + (batch_.ran() - before_),
                  std::memory_order_relaxed);
   }

@@ -10,11 +10,11 @@ constinit thread_local shard_cache this_thread_shards;
 
 namespace {
 
-// Stays valid after the destruction of the thread's `thread_shards`, because a bool has no
+// The flag stays valid after the destruction of the thread's `thread_shards`, because a bool has no
 // destructor.
 constinit thread_local bool thread_is_ending = false;
 
-// All shards of a thread. A thread posts to few inboxes, so a linear search is short.
+// The shards of a thread. A thread posts to few inboxes, so a linear search is short.
 class thread_shards {
  public:
   ~thread_shards() {

@@ -112,7 +112,7 @@ class shard_set {
   alignas(false_sharing_range) atomic_intrusive_stack<Shard> new_shards_;
   mutable std::mutex mutex_;
   mutable intrusive_list<Shard> all_;
-  std::uint64_t retired_task_count_ = 0;  // tasks pushed to shards that were retired
+  std::uint64_t retired_task_count_ = 0;  // the tasks that were pushed to retired shards
 };
 
 }  // namespace gyre::inbox::detail

@@ -158,7 +158,8 @@ class alignas(cache_line_size / 2) task_cell {
   // with its whole segment. relaxed: segment_pool publishes the store to the next producer.
   void free() noexcept { thunk_.store(nullptr, std::memory_order_relaxed); }
 
-  // Computed from `this` instead of `storage_`, because the callable may continue after this cell.
+  // The address comes from `this` instead of `storage_`, because the callable may continue after
+  // this cell.
   void* storage() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(header_type); }
 
   header_type thunk_{nullptr};

@@ -67,8 +67,8 @@ class throttle {
  private:
   static constexpr std::uint32_t sleep_bit = 1;  // the other bits count the wake-ups
 
-  // Its address identifies the thread. Visible, so that the library and its users share one
-  // variable even if the users hide their symbols.
+  // The address of this variable identifies the thread. It is visible, so that the library and its
+  // users share one variable even if the users hide their symbols.
   [[gnu::visibility("default")]] static inline constinit thread_local char this_thread_ = 0;
 
   std::size_t high_water_;
