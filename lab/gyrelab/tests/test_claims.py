@@ -41,6 +41,19 @@ def test_verdicts_follow_the_figures() -> None:
     assert everywhere.note.startswith("lowest at callable=16 neighbours=0 producers=")
 
 
+def test_mean_tells_its_lowest_cell() -> None:
+    measured = synthetic.results(("post_task",), rounds=7)
+    for run in measured.document["runs"]:
+        cell = run["cell"]
+        if run["contender"] == "gyre_fifo" and cell["producers"] == 8 and cell["callable"] == 16:
+            run["metrics"]["ns_per_task"] *= 2
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    note = verdicts["fifo_over_queues"].note
+    assert re.search(r"mean of \d+ cells, \d\.\d\d at .*producers=8", note)
+    assert "mean of" not in verdicts["both_ahead_up_to_four"].note
+    assert "mean of" not in verdicts["moodycamel_over_mutex"].note
+
+
 def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:
     measured = synthetic.results(("post_task",), rounds=7)
     for run in measured.document["runs"]:
