@@ -218,6 +218,20 @@ def test_highlight_is_the_contest_the_experiment_names() -> None:
     assert found.variants[0][1].value == pytest.approx(48 / 8, rel=0.05)
 
 
+def test_highlight_tells_the_cell_in_which_gyre_does_worst() -> None:
+    measured = synthetic.results(("coroutine_tools",))
+    tools = measured.experiment("coroutine_tools")
+    for run in measured.document["runs"]:
+        if run["contender"] == "gyre" and run["cell"]["tool"] == "strand":
+            run["metrics"][tools.metric.name] *= 2
+    found = summary.highlight(tools, measured)
+    assert found.ratio is not None
+    assert found.worst_cell is not None
+    where, ratio = found.worst_cell
+    assert where == "tool=strand", "the number of operations is the same in all cells"
+    assert ratio < found.ratio.value
+
+
 def test_highlight_leaves_out_no_peer_and_no_cell() -> None:
     measured = synthetic.results(("coroutine_chain",), rounds=3)
     chain = measured.experiment("coroutine_chain")
