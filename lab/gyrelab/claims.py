@@ -89,7 +89,7 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
         return Verdict(claim, UNDECIDED, None, stated, why, judged_on=judged_on)
     overall = found.overall
     if claim.scope == "mean":
-        answer, note = judge_range(overall, claim.low, claim.high), _describe_side(overall, claim)
+        answer, note = judge_range(overall, claim.low, claim.high), _describe_mean(found, claim)
     else:
         answer, overall, note = _judge_every_cell(found.by_cell, claim, found.gaps)
     if answer == UNDECIDED and _is_level(overall, claim, stated):
@@ -235,6 +235,17 @@ def _judge_every_cell(
     if UNDECIDED in answers or gaps:
         return UNDECIDED, worst, note
     return HOLDS, worst, note
+
+
+def _describe_mean(found: Found, claim: Claim) -> str:
+    """The side on which a mean lies outside the range and, for gyre's, the cell that it hides."""
+    assert found.overall is not None
+    side = _describe_side(found.overall, claim)
+    if claim.source != "gyre" or len(found.by_cell) < 2:
+        return side
+    cell, worst = min(found.by_cell, key=lambda each: each[1].value)
+    hidden = f"mean of {len(found.by_cell)} cells, {worst.value:.2f} at {cells.key(cell)}"
+    return "; ".join(filter(None, (side, hidden)))
 
 
 def _describe_side(ratio: Ratio, claim: Claim) -> str:

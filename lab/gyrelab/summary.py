@@ -5,8 +5,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gyrelab import comparison, designs, statistics
+from gyrelab import cells, comparison, designs, statistics
 from gyrelab.cells import Filter, matches
+from gyrelab.comparison import CellRatio, Comparison
 from gyrelab.experiments import Contender, Experiment, Metric
 from gyrelab.results import Results
 from gyrelab.statistics import Ratio
@@ -56,6 +57,24 @@ class Highlight:
     by_cost: Ratio | None  # by CPU time per unit of work
     variants: list[tuple[Contender, Ratio]]  # gyre's other contenders against their rivals
     not_built: tuple[str, ...] = ()  # the rivals without a program here
+    by_cell: Sequence[CellRatio] = ()
+
+    @property
+    def worst_cell(self) -> tuple[str, float] | None:
+        """The cell in which gyre does worst, by the parameters that vary, and its ratio.
+
+        A mean over cells may hide it: a lead of ten times in one cell makes up for much. None for
+        a single cell.
+        """
+        if len(self.by_cell) < 2:
+            return None
+        worst = min(self.by_cell, key=lambda each: each.ratio.value)
+        varying = {
+            name: value
+            for name, value in worst.cell.items()
+            if any(each.cell[name] != value for each in self.by_cell)
+        }
+        return cells.key(varying), worst.ratio.value
 
     @property
     def verdict(self) -> str:
@@ -190,25 +209,27 @@ def highlight(experiment: Experiment, results: Results) -> Highlight:
         rows = (designs.find_row(experiment, each, names) for each in experiment.rivals(name))
         return [each for each in dict.fromkeys(rows) if each in names]
 
-    def against_peers(name: str, metric: Metric | None) -> Ratio | None:
+    def against_peers(name: str, metric: Metric | None) -> Comparison:
         if metric is None or name not in names:
-            return None
+            return Comparison(None)
         rivals = measured_rivals(name)
-        return comparison.compare(results, experiment.name, metric, [name], rivals).ratio
+        return comparison.compare(results, experiment.name, metric, [name], rivals)
 
     default, *others = experiment.contest.of
-    variants = [(name, against_peers(name, experiment.metric)) for name in others]
+    variants = [(name, against_peers(name, experiment.metric).ratio) for name in others]
+    found = against_peers(default, experiment.metric)
     absent = results.not_built(experiment.name)
     return Highlight(
         experiment,
         experiment.contender(default),
         [experiment.contender(name).label for name in measured_rivals(default)],
-        against_peers(default, experiment.metric),
-        against_peers(default, experiment.cost),
+        found.ratio,
+        against_peers(default, experiment.cost).ratio,
         [(experiment.contender(name), ratio) for name, ratio in variants if ratio is not None],
         tuple(
             experiment.contender(name).label
             for name in experiment.rivals(default)
             if name in absent and experiment.contender(name).stands_for is None
         ),
+        found.cells,
     )

@@ -8,6 +8,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -55,7 +58,7 @@ class microhttpd_server {
                            const char*, const char* data, std::size_t* size, void** context) {
     const bool is_post = std::strcmp(method, "POST") == 0;
     if (*context == nullptr) {
-      *context = is_post ? static_cast<void*>(new std::string) : &no_body_;
+      *context = is_post ? static_cast<void*>(make_body(peer)) : &no_body_;
       return MHD_YES;
     }
     if (is_post) {
@@ -75,6 +78,16 @@ class microhttpd_server {
     renew_date();
     const bool is_file = std::strcmp(target, "/file") == 0;
     return MHD_queue_response(peer, MHD_HTTP_OK, is_file ? file_ : hello_);
+  }
+
+  // An empty text with room for the whole body, which comes in parts.
+  static std::string* make_body(MHD_Connection* peer) {
+    constexpr std::size_t max_room = std::size_t{1} << 20;
+    auto* const body = new std::string;
+    const char* const size = MHD_lookup_connection_value(peer, MHD_HEADER_KIND, "Content-Length");
+    if (size != nullptr)
+      body->reserve(std::min<std::size_t>(std::strtoull(size, nullptr, 10), max_room));
+    return body;
   }
 
   static void renew_date() {

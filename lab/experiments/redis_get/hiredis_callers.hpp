@@ -42,6 +42,8 @@ class hiredis_callers {
     for (call& each : calls_) ask(each);
   }
   bool have_ended() const { return running_ == 0; }
+  /// The bytes of all values that have come.
+  std::size_t received_bytes() const { return received_bytes_; }
 
  private:
   struct call {
@@ -66,6 +68,7 @@ class hiredis_callers {
     const bool is_value = reply != nullptr && reply->type == REDIS_REPLY_STRING;
     const bool asks_again = is_value ? of_caller.self->take({reply->str, reply->len})
                                      : of_caller.self->take_failure() && reply != nullptr;
+    if (is_value) of_caller.owner->received_bytes_ += reply->len;
     if (asks_again) return of_caller.owner->ask(of_caller);
     --of_caller.owner->running_;
   }
@@ -73,6 +76,7 @@ class hiredis_callers {
   const item_set& items_;
   redisAsyncContext* context_;
   std::size_t running_;
+  std::size_t received_bytes_ = 0;
   std::vector<call> calls_;
 };
 

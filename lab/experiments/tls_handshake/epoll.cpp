@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor: epoll, and OpenSSL on the sockets themselves, with one buffer for all connections; or,
-// where GYRE_LAB_PLAIN is defined, epoll and no TLS.
+// The floor: epoll, and OpenSSL on the sockets themselves, which reads ahead, with one buffer for
+// all connections; or, where GYRE_LAB_PLAIN is defined, epoll and no TLS.
 #include <lab/harness/network/socket.hpp>
 #include <lab/harness/tls/workload.hpp>
 
@@ -73,6 +73,8 @@ class epoll_server {
 
   static void serve(int listener, const lab::tls::credentials& own) {
     const lab::tls::context context = lab::tls::make_server_context(own);
+    // Otherwise OpenSSL reads the head of a record by itself.
+    SSL_CTX_set_read_ahead(context.get(), 1);
     const int epoll = lab::network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
     watch(epoll, listener, EPOLLIN, nullptr);
     std::array<epoll_event, 512> events;

@@ -41,6 +41,19 @@ def test_verdicts_follow_the_figures() -> None:
     assert everywhere.note.startswith("lowest at callable=16 neighbours=0 producers=")
 
 
+def test_mean_tells_its_lowest_cell() -> None:
+    measured = synthetic.results(("post_task",), rounds=7)
+    for run in measured.document["runs"]:
+        cell = run["cell"]
+        if run["contender"] == "gyre_fifo" and cell["producers"] == 8 and cell["callable"] == 16:
+            run["metrics"]["ns_per_task"] *= 2
+    verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
+    note = verdicts["fifo_over_queues"].note
+    assert re.search(r"mean of \d+ cells, \d\.\d\d at .*producers=8", note)
+    assert "mean of" not in verdicts["both_ahead_up_to_four"].note
+    assert "mean of" not in verdicts["moodycamel_over_mutex"].note
+
+
 def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:
     measured = synthetic.results(("post_task",), rounds=7)
     for run in measured.document["runs"]:
@@ -203,6 +216,20 @@ def test_highlight_is_the_contest_the_experiment_names() -> None:
     assert (found.verdict, found.decided) == ("ahead", "yes")
     assert [contender.name for contender, _ in found.variants] == ["gyre_sharded"]
     assert found.variants[0][1].value == pytest.approx(48 / 8, rel=0.05)
+
+
+def test_highlight_tells_the_cell_in_which_gyre_does_worst() -> None:
+    measured = synthetic.results(("coroutine_tools",))
+    tools = measured.experiment("coroutine_tools")
+    for run in measured.document["runs"]:
+        if run["contender"] == "gyre" and run["cell"]["tool"] == "strand":
+            run["metrics"][tools.metric.name] *= 2
+    found = summary.highlight(tools, measured)
+    assert found.ratio is not None
+    assert found.worst_cell is not None
+    where, ratio = found.worst_cell
+    assert where == "tool=strand", "the number of operations is the same in all cells"
+    assert ratio < found.ratio.value
 
 
 def test_highlight_leaves_out_no_peer_and_no_cell() -> None:
