@@ -39,6 +39,40 @@ TEST(SpinBudget, IsTriedWholeNowAndThenForOneTimeOnly) {
   EXPECT_LT(whole, 1000);
 }
 
+// The number of failures until the next retry of the whole budget.
+int failures_until_retry(spin_budget& budget, int whole) {
+  int failures = 0;
+  do {
+    budget.record_failure();
+    ++failures;
+  } while (budget.looks() != whole && failures < 1000);
+  return failures;
+}
+
+TEST(SpinBudget, RetriesLessOftenWhileThatIsInVain) {
+  spin_budget budget;
+  const int most = budget.looks();
+  for (const int backoff : {8, 16, 32, 64, 128, 128}) {
+    EXPECT_EQ(failures_until_retry(budget, most), backoff);
+  }
+}
+
+TEST(SpinBudget, ARetryThatPaysLetsTheNextComeSoon) {
+  spin_budget budget;
+  const int most = budget.looks();
+  for (int retry = 0; retry < 5; ++retry) failures_until_retry(budget, most);
+  budget.record_success(most / 4);
+  EXPECT_EQ(failures_until_retry(budget, most), 8);
+}
+
+TEST(SpinBudget, ARetryThatALookOfAnySpinFulfilsIsNoReasonForMore) {
+  spin_budget budget;
+  const int most = budget.looks();
+  for (int retry = 0; retry < 4; ++retry) failures_until_retry(budget, most);
+  budget.record_success(1);
+  EXPECT_EQ(failures_until_retry(budget, most), 64);
+}
+
 TEST(SpinBudget, StaysAsLargeAsPaid) {
   spin_budget budget;
   const int most = budget.looks();

@@ -49,32 +49,39 @@ std::size_t wait_strategy::choose_batch_limit(event_loop& loop) noexcept {
   return task_count >= min_backlog ? task_count : std::numeric_limits<std::size_t>::max();
 }
 
-// Checks for tasks until the spin budget is used up. Every looks_per_yield iterations the loop
-// polls for I/O and yields its core to producers that wait for a core. A CPU-bound thread may keep
-// the core for a whole time slice, so the loop reads the clock after each yield.
+// Checks for tasks until the spin budget is used up. At times the loop yields its processor to
+// producers that wait for it, and polls for I/O. A CPU-bound thread may keep the processor for a
+// whole time slice, so the loop reads the clock after each yield.
 bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
-  constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};
-  const bool may_yield = spin_budget_.looks() >= looks_per_yield;
-  const steady_time give_up = may_yield ? std::min(deadline, loop.now() + max_duration) : deadline;
-  for (int look = 1; look <= spin_budget_.looks(); ++look) {
+  yields_.start_spin();
+  const int looks = spin_budget_.looks();
+  const steady_time give_up =
+      yields_.may_yield(looks) ? std::min(deadline, loop.now() + max_duration) : deadline;
+  for (int look = 1; look <= looks; ++look) {
     if (loop.has_tasks() || loop.stopped()) {
       spin_budget_.record_success(look);
+      yields_.record_success(look);
       return true;
     }
-    if (look % looks_per_yield == 0) {
-      if (is_watching && loop.poll_for_io()) {
-        spin_budget_.record_failure();
-        return true;
-      }
-      thread_yield();
-      if (loop.now() >= give_up) break;
-    } else {
+    if (!yields_.must_yield(look)) {
       cpu_relax();
+      continue;
     }
+    if (is_watching && look > 1 && loop.poll_for_io()) {
+      record_failure();
+      return true;
+    }
+    thread_yield();
+    if (loop.now() >= give_up) break;
   }
-  spin_budget_.record_failure();
+  record_failure();
   return false;
+}
+
+void wait_strategy::record_failure() noexcept {
+  spin_budget_.record_failure();
+  yields_.record_failure();
 }
 
 bool wait_strategy::poll_busily(event_loop& loop, bool is_watching, steady_time deadline) {

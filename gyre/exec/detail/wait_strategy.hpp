@@ -5,6 +5,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/exec/detail/adaptive_attempt.hpp>
+#include <gyre/exec/detail/yield_schedule.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -52,10 +53,12 @@ class wait_strategy {
   /// Waits shortly for more tasks. Returns the most tasks of the next batch.
   std::size_t choose_batch_limit(event_loop& loop) noexcept;
   bool spin(event_loop& loop, bool is_watching, steady_time deadline);
+  void record_failure() noexcept;  // of a spin
   bool poll_busily(event_loop& loop, bool is_watching, steady_time deadline);
 
   const std::chrono::nanoseconds busy_poll_time_;
   spin_budget spin_budget_;
+  yield_schedule yields_;
   adaptive_attempt poll_first_{0, 1};
   adaptive_attempt gather_{1, 1};
   adaptive_attempt busy_poll_{adaptive_attempt::max_score, adaptive_attempt::max_score};
