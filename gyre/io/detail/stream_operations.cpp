@@ -13,9 +13,11 @@
 
 namespace gyre::io::detail {
 
-std::size_t bytes_of_file(const backend& io) noexcept {
+std::size_t bytes_of_file(const backend& io, std::size_t unsent_bytes) noexcept {
   constexpr std::size_t min_part = std::size_t{64} << 10;
-  return std::clamp(io.share_left(direction::write), min_part, std::size_t{1} << 20);
+  const std::size_t part =
+      std::clamp(io.share_left(direction::write), min_part, std::size_t{1} << 20);
+  return unsent_bytes <= part + min_part ? unsent_bytes : part;
 }
 
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
@@ -114,7 +116,7 @@ bool gather_operation::take(std::size_t count) noexcept {
 
 std::optional<result> send_file_operation::begin() noexcept {
   while (unsent_bytes_ > 0) {
-    const std::size_t count = std::min(unsent_bytes_, bytes_of_file(descriptor()->io()));
+    const std::size_t count = bytes_of_file(descriptor()->io(), unsent_bytes_);
     const io::result part = send_file_part(descriptor()->fd(), file_, offset_, count);
     if (!part && !part.would_block()) return part;
     if (part) {

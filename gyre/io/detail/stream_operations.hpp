@@ -143,9 +143,10 @@ struct wait_for_input_operation : wait_operation {
   }
 };
 
-/// Returns the number of bytes of a file that one call may send, so that other descriptors get
-/// their turn: the rest of the share of this visit, but enough to be worth a call.
-std::size_t bytes_of_file(const backend& io) noexcept;
+/// Returns the number of bytes of a file, of which `unsent_bytes` are left, that one call may send,
+/// so that other descriptors get their turn: the rest of the share of this visit, but enough to be
+/// worth a call. A remainder that would not be worth another call goes along.
+std::size_t bytes_of_file(const backend& io, std::size_t unsent_bytes) noexcept;
 /// Calls sendfile(2), without SIGPIPE. EAGAIN: `sink` takes no bytes now; 0: the file ends at
 /// `offset`.
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept;

@@ -25,7 +25,7 @@ attached_output::progress attached_output::send_first(io::handle& socket, io::ba
 attached_output::progress attached_output::send_file_part(io::handle& socket,
                                                           io::backend& io) noexcept {
   output_attachment& part = first();
-  const std::size_t count = std::min(part.unsent_bytes, io::detail::bytes_of_file(io));
+  const std::size_t count = io::detail::bytes_of_file(io, part.unsent_bytes);
   const io::result outcome =
       io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
   if (outcome.would_block()) return {};
