@@ -29,7 +29,6 @@ struct accepted_websocket {
   event_loop* loop;
   websocket_options options;
   detail::websocket_agreement agreement;
-  bool is_of_http2;
 };
 
 // The options are freed when the socket opens, which does not need them any more.
@@ -37,8 +36,7 @@ task<> call_function(upgraded_connection& connection, std::unique_ptr<accepted_w
                      move_only_function<task<>(websocket&)> serve) {
   return detail::serve_websocket(
       websocket(detail::websocket_pointer(new detail::websocket_pump(
-          *accepted->loop,
-          std::make_unique<detail::upgrade_transport>(connection, accepted->is_of_http2),
+          *accepted->loop, std::make_unique<detail::upgrade_transport>(connection),
           detail::websocket_role::server, accepted->options, std::move(accepted->agreement),
           connection.server_stop_token()))),
       std::move(serve));
@@ -47,8 +45,7 @@ task<> call_function(upgraded_connection& connection, std::unique_ptr<accepted_w
 task<> call_handlers(upgraded_connection& connection, std::unique_ptr<accepted_websocket> accepted,
                      detail::websocket_callbacks callbacks) {
   detail::websocket_relay socket(
-      *accepted->loop,
-      std::make_unique<detail::upgrade_transport>(connection, accepted->is_of_http2),
+      *accepted->loop, std::make_unique<detail::upgrade_transport>(connection),
       detail::websocket_role::server, accepted->options, std::move(accepted->agreement),
       std::move(callbacks), connection.server_stop_token());
   accepted.reset();  // the socket does not need the options any more
@@ -107,11 +104,8 @@ response answer_handshake(const request& request, websocket_options options,
     result.set("Sec-WebSocket-Protocol", agreement.subprotocol);
   }
   if (deflate) result.set("Sec-WebSocket-Extensions", deflate->extension);
-  accepted =
-      std::make_unique<accepted_websocket>(accepted_websocket{.loop = &request.loop(),
-                                                              .options = std::move(options),
-                                                              .agreement = std::move(agreement),
-                                                              .is_of_http2 = is_of_http2});
+  accepted = std::make_unique<accepted_websocket>(accepted_websocket{
+      .loop = &request.loop(), .options = std::move(options), .agreement = std::move(agreement)});
   return result;
 }
 

@@ -8,8 +8,12 @@
 #include <gyre/http/cors.hpp>
 #include <gyre/http/http2_server_test_support.hpp>
 #include <gyre/http/server.hpp>
+#include <gyre/http/websocket_connection.hpp>
+#include <gyre/http/websocket_error.hpp>
+#include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_test_support.hpp>
 #include <gyre/sync/event.hpp>
+#include <gyre/task/as_result.hpp>
 #include <gyre/task/sleep.hpp>
 
 #include <gmock/gmock.h>
@@ -23,6 +27,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,6 +43,8 @@ using gyre::http::next_handler;
 using gyre::http::request;
 using gyre::http::response;
 using gyre::http::status;
+using gyre::http::websocket_connection;
+using gyre::http::websocket_handlers;
 using gyre::net::test::long_text;
 using testing::AllOf;
 using testing::EndsWith;
@@ -241,6 +248,36 @@ class Http2WebSocket : public http2_server_fixture {
         co_return;
       });
     });
+    on->get("/fails-after", [](request& request) {
+      return gyre::http::accept_websocket(request, [](websocket& socket) -> task<> {
+        while (auto message = co_await socket.receive()) {
+        }
+        throw std::runtime_error("broken");
+      });
+    });
+    on->get("/fails-at-close", [](request& request) {
+      websocket_handlers handlers;
+      handlers.on_close(
+          [](websocket_connection&, std::error_code) { throw std::runtime_error("broken"); });
+      return gyre::http::accept_websocket(request, std::move(handlers));
+    });
+    on->get("/receives", [this](request& request) {
+      return gyre::http::accept_websocket(request, [this](websocket& socket) -> task<> {
+        auto receiving = gyre::as_result(socket.receive());
+        end = code_of(co_await std::move(receiving));
+        auto sending = gyre::as_result(socket.send_text("too late"));
+        static_cast<void>(co_await std::move(sending));
+        ++closed;
+      });
+    });
+    on->get("/is-called", [this](request& request) {
+      websocket_handlers handlers;
+      handlers.on_close([this](websocket_connection&, std::error_code reason) {
+        end = reason;
+        ++closed;
+      });
+      return gyre::http::accept_websocket(request, std::move(handlers));
+    });
     on->get("/text", [](request&) { return response::text("text"); });
     on->start();
   }
@@ -261,7 +298,17 @@ class Http2WebSocket : public http2_server_fixture {
     return credit;
   }
 
+  static std::error_code code_of(const auto& result) {
+    try {
+      if (!result) std::rethrow_exception(result.error());
+    } catch (const std::system_error& error) {
+      return error.code();
+    }
+    return {};
+  }
+
   gyre::manual_reset_event go_on;
+  std::error_code end;
   int closed = 0;
   int errors = 0;
 };
@@ -383,14 +430,53 @@ TEST_F(Http2WebSocket, EndsWithItsStream) {
   }
 }
 
+// As the end of a connection of HTTP/1.1 does: without a Close frame, which belongs to the socket.
+TEST_F(Http2WebSocket, EndsByTheEndOfItsStreamWithinAFrame) {
+  const std::string part = frame(fin | 1, "hello").substr(0, 8);
+  for (const std::string_view path : {"/receives", "/is-called"}) {
+    for (const std::string_view received :
+         {std::string_view(part), std::string_view(part).substr(0, 1)}) {
+      end = {};
+      closed = 0;
+      http2_client from = connect_http2();
+      from.send(open_frame(1, path));
+      wait_for(from, "HEADERS 1");
+      from.send(frame(data_frame, end_stream, 1, received));
+      EXPECT_THAT(wait_for(from, "DATA 1 end"), Not(HasSubstr("RST_STREAM 1 8")));
+      virtual_time.turn_until([&] { return on->metrics().active == 0; });
+      EXPECT_EQ(from.bodies[1], "");
+      EXPECT_EQ(closed, 1);
+      EXPECT_EQ(end, gyre::http::websocket_errc::ended);
+      from.send(request_frame(3, "GET", "/text"));
+      EXPECT_THAT(wait_for(from, "DATA 3"), HasSubstr("DATA 3 end text\n"));
+    }
+  }
+  EXPECT_EQ(errors, 0);
+}
+
 TEST_F(Http2WebSocket, IsClosedByAHandlerThatFails) {
   http2_client from = connect_http2();
   from.send(open_frame(1, "/fails"));
-  wait_for_bytes(from, 1, 4);
+  EXPECT_THAT(wait_for(from, "DATA 1 end"), Not(HasSubstr("RST_STREAM 1 8")));
   EXPECT_EQ(from.bodies[1], frame(fin | 8, close_payload(1011), false));
-  from.send(data(1, frame(fin | 8, close_payload(1011))));
-  EXPECT_THAT(wait_for(from, "RST_STREAM 1"), HasSubstr("RST_STREAM 1 8\n"));
   EXPECT_EQ(errors, 1);
+}
+
+TEST_F(Http2WebSocket, AFailureAfterTheClientsCloseKeepsTheReply) {
+  for (const std::string_view path : {"/fails-after", "/fails-at-close"}) {
+    errors = 0;
+    http2_client from = connect_http2();
+    // Windows of zero hold the reply up.
+    from.send(frame(settings_frame, 0, 0, std::string("\0\4", 2) + big_endian(0)) +
+              open_frame(1, path));
+    wait_for(from, "HEADERS 1");
+    from.send(data(1, frame(fin | 8, close_payload(1000))));
+    virtual_time.turn_until([&] { return errors == 1; });
+    pass_ping(from);
+    from.send(window_update(1, 100));
+    EXPECT_THAT(wait_for(from, "DATA 1 end"), Not(HasSubstr("RST_STREAM 1 8")));
+    EXPECT_EQ(from.bodies[1], frame(fin | 8, close_payload(1000), false));
+  }
 }
 
 TEST_F(Http2WebSocket, GoesAwayWhenTheServerStops) {

@@ -297,25 +297,22 @@ TEST_P(HttpWebsocketConnection, AnExceptionOfAHandlerClosesTheSocket) {
     const auto talk = [&]() -> task<> {
       auto connecting = connect();
       websocket socket = co_await std::move(connecting);
-      co_await socket.send_text("hello");
+      // A stream of HTTP/2 may have ended already, whose messages can still be received.
+      auto sending = gyre::as_result(socket.send_text("hello"));
+      const auto sent = co_await std::move(sending);
+      EXPECT_TRUE(sent || who == thrower::open || who == thrower::write_complete);
       if (who == thrower::close) co_await socket.close();
       co_await drop_messages(socket);
       EXPECT_EQ(socket.close_status(),
                 who == thrower::close ? close_code::normal : close_code::internal_error);
       co_await ended.wait();
       // The error is reported only while the client is there.
-      while (errors == 0 && who != thrower::close) co_await gyre::sleep_for(1ms);
+      while (errors == 0) co_await gyre::sleep_for(1ms);
     };
-    // A failure resets a stream of HTTP/2, which drops the reply to the client's Close frame.
-    if (who != thrower::close || GetParam() != transport::stream) {
-      run(talk());
-    } else {
-      run(ignoring_errors(talk()));
-    }
+    run(talk());
     TearDown();
     on.reset();
-    // The server reports no error of on_close, as the client has left by then.
-    EXPECT_TRUE(errors == 1 || who == thrower::close) << errors;
+    EXPECT_EQ(errors, 1);
     EXPECT_EQ(end, who == thrower::close ? std::error_code() : gyre::io::errc::aborted);
     EXPECT_EQ(log.size(), 1u);
     errors = 0;

@@ -637,6 +637,19 @@ TEST_F(HttpWebsocketHttp2Frames, TheEndOfTheStreamEndsTheSocket) {
   EXPECT_THAT(wait_for(end, "DATA 1 end"), EndsWith("DATA 1 end \n"));
 }
 
+TEST_F(HttpWebsocketHttp2Frames, TheEndOfTheStreamWithinAFrameEndsTheSocket) {
+  make(speaking_http2());
+  server_end& end = open();
+  running_task& receiving = receive_message();
+  settle();
+  end.send(frame(data_frame, end_stream, 1, frame(fin | 1, "hello", false).substr(0, 4)));
+  EXPECT_EQ(finish(receiving).error(), websocket_errc::ended);
+  EXPECT_FALSE(socket->is_open());
+  EXPECT_FALSE(socket->close_status());
+  socket.reset();
+  EXPECT_THAT(wait_for(end, "DATA 1 end"), EndsWith("DATA 1 end \n"));
+}
+
 TEST_F(HttpWebsocketHttp2Frames, TheEndOfTheConnectionEndsTheSocket) {
   make(speaking_http2());
   server_end& end = open();

@@ -785,8 +785,11 @@ void exchange::conclude_stream() noexcept {
       was_cut_ = true;
       if (!is_of_body(error)) report_error(error);
       close_connection();
-      // A reset tells the client that the body is incomplete.
-      if (!is_upgraded_) stream_->abort();
+    }
+    // A reset keeps the client from taking a part of the body for the whole. Another protocol, such
+    // as WebSocket, tells that itself, and its last bytes must not be lost.
+    if (error && !is_upgraded_) {
+      stream_->abort();
     } else {
       stream_->end_body(writer_, body_writer_->trailers_);
     }

@@ -74,6 +74,17 @@ void set_max_continuations(Option* settings, std::uint32_t count) {
   }
 }
 
+// nghttp2 ends a connection of its own accord after 1000 resets by the client and 33 more in each
+// second, even of complete streams. The token buckets of the session limit them instead. nghttp2
+// has the function since 1.57, and Debian's 1.52, too; others have no limit of their own.
+template <class Option>
+void lift_limit_of_resets(Option* settings) {
+  if constexpr (requires { nghttp2_option_set_stream_reset_rate_limit(settings, 0, 0); }) {
+    constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
+    nghttp2_option_set_stream_reset_rate_limit(settings, unlimited, unlimited);
+  }
+}
+
 // Whether the client has caused the server to reset a stream.
 constexpr bool is_provoked(std::uint32_t error) noexcept {
   switch (static_cast<http2_error>(error)) {
@@ -424,6 +435,9 @@ struct http2_session::callbacks {
     nghttp2_option_set_no_closed_streams(settings, 1);
     nghttp2_option_set_max_send_header_block_length(settings, max_sent_head);
     set_max_continuations(settings, session.max_continuations_);
+    lift_limit_of_resets(settings);
+    // The token bucket of frames and the limit of memory apply to acknowledgements that wait.
+    nghttp2_option_set_max_outbound_ack(settings, std::numeric_limits<std::size_t>::max());
     nghttp2_session*& library = session.session_;
     const int result =
         session.is_client()

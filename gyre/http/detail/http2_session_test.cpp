@@ -470,6 +470,45 @@ TEST(Http2Session, ResetsThatTheClientProvokesEndTheConnection) {
   EXPECT_EQ(server.session.abuse(), http2_abuse::provoked_resets);
 }
 
+// nghttp2 has limits of its own, which must not end a connection before those of the options do.
+TEST(Http2Session, TheOptionsAloneLimitResets) {
+  http2_options options;
+  options.reset_burst = 3000;
+  side server(options);
+  server.begin();
+  for (std::uint32_t stream = 1; stream < 4001; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/") +
+                   frame(reset_frame, 0, stream, big_endian(8)));
+    ASSERT_EQ(server.send(), "");
+  }
+  EXPECT_EQ(server.session.abuse(), http2_abuse::none);
+  EXPECT_FALSE(server.session.is_over());
+}
+
+TEST(Http2Session, ResetsAfterCompleteResponsesNeverEndTheConnection) {
+  side server;
+  server.begin();
+  for (std::uint32_t stream = 1; stream < 4001; stream += 2) {
+    server.receive(request_frame(stream, "GET", "/"));
+    server.respond(static_cast<std::int32_t>(stream), nullptr);
+    ASSERT_THAT(server.send(), Not(HasSubstr("GOAWAY")));
+    server.receive(frame(reset_frame, 0, stream, big_endian(8)));
+  }
+  EXPECT_EQ(server.send(), "");
+  EXPECT_FALSE(server.session.is_over());
+}
+
+TEST(Http2Session, TheOptionsAloneLimitAcknowledgementsThatWait) {
+  http2_options options;
+  options.frame_burst = 3000;
+  side server(options);
+  server.begin();
+  for (int i = 0; i < 2000; ++i) server.receive(frame(ping_frame, 0, 0, "12345678"));
+  EXPECT_EQ(server.session.abuse(), http2_abuse::none);
+  EXPECT_THAT(server.send(), Not(HasSubstr("GOAWAY")));
+  EXPECT_FALSE(server.session.is_over());
+}
+
 TEST(Http2Session, ContinuationsEndTheConnection) {
   side server;
   server.begin();

@@ -433,7 +433,6 @@ void http2_stream::on_exchange_ended(keep_alive /*future*/) noexcept {
   exchange_ = nullptr;
   state_ = state::sending;
   release_request();
-  // An upgraded stream that has failed was not ended either.
   if ((!has_responded_ || has_more_output_) && std::exchange(is_open_, false)) {
     connection_.session().reset(id_, http2_error::cancel);
   }

@@ -33,9 +33,9 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
   close_code code = has_failed ? close_code::internal_error : close_code::normal;
   if (was_cancelled) code = close_code::going_away;
   // An error of a server's function is reported only while the client is there. So the server does
-  // not wait for the client's Close frame, unless its own one would be lost by the error.
-  const bool must_wait = !has_failed || !socket.core_ || !socket.core_->keeps_output() ||
-                         socket.core_->session().role() == websocket_role::client;
+  // not wait for the client's Close frame.
+  const bool must_wait =
+      !has_failed || !socket.core_ || socket.core_->session().role() == websocket_role::client;
   auto closing = as_result(
       shielded(must_wait ? socket.close(code) : socket.core_->send_close(code, std::string())));
   co_await std::move(closing);

@@ -7,8 +7,8 @@
 
 namespace gyre::http::detail {
 
-upgrade_transport::upgrade_transport(upgraded_connection& connection, bool is_of_http2) noexcept
-    : owner_(*connection.owner_), is_of_http2_(is_of_http2) {}
+upgrade_transport::upgrade_transport(upgraded_connection& connection) noexcept
+    : owner_(*connection.owner_) {}
 
 std::span<const std::byte> upgrade_transport::input() const noexcept {
   return std::as_bytes(std::span(owner_.body_.text()));

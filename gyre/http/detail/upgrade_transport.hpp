@@ -18,7 +18,7 @@ class exchange;
 /// Lifetime: the connection must outlive it.
 class upgrade_transport final : public websocket_transport {
  public:
-  upgrade_transport(upgraded_connection& connection, bool is_of_http2) noexcept;
+  explicit upgrade_transport(upgraded_connection& connection) noexcept;
   ~upgrade_transport() override { upgrade_transport::end_wait(); }
 
   std::span<const std::byte> input() const noexcept override;
@@ -28,12 +28,9 @@ class upgrade_transport final : public websocket_transport {
   void end_wait() noexcept override;
   void interrupt() noexcept override {}
   std::optional<task<>> send(std::span<const std::byte> bytes) override;
-  // Waiting output survives a failure on HTTP/1.1 only, as the reset of a stream drops it.
-  bool keeps_output() const noexcept override { return !is_of_http2_; }
 
  private:
   exchange& owner_;
-  const bool is_of_http2_;
 };
 
 }  // namespace gyre::http::detail

@@ -61,8 +61,6 @@ class websocket_core {
   /// Called when the program has dropped its websocket.
   virtual void drop() noexcept = 0;
 
-  /// See websocket_transport::keeps_output().
-  virtual bool keeps_output() const noexcept { return true; }
   const websocket_driver& socket() const noexcept { return *socket_; }
   const websocket_session& session() const noexcept { return socket_->session_; }
 

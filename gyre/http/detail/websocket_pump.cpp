@@ -81,7 +81,11 @@ task<> websocket_pump::receive_message() {
   } catch (...) {
     error = gyre::detail::caught_error();
   }
-  if (error && !gyre::detail::is_cancelled(error)) end_now(net::detail::code_of(error));
+  if (error && !gyre::detail::is_cancelled(error)) {
+    end_now(net::detail::code_of(error));
+    // A peer that has closed may be gone before the reply.
+    if (transport_driver::session().has_received_close()) error = nullptr;
+  }
   if (error) co_await gyre::detail::fail_with(error);
 }
 

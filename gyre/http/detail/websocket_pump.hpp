@@ -35,8 +35,6 @@ class websocket_pump final : public awaited_websocket<transport_driver> {
   websocket_pump& operator=(const websocket_pump&) = delete;
   ~websocket_pump() { leave(); }
 
-  bool keeps_output() const noexcept override { return transport().keeps_output(); }
-
  private:
   class send_scope;
 

@@ -127,8 +127,8 @@ void websocket_relay::conclude(const std::exception_ptr& failure, bool /*has_lef
   failure_ = failure;
   if (!failure) return;
   // An error of a server's handler is reported only while the client is there. So the server does
-  // not wait for the client's Close frame, unless its own one would be lost by the error.
-  awaits_close_ = session().role() == websocket_role::client || !transport().keeps_output();
+  // not wait for the client's Close frame.
+  awaits_close_ = session().role() == websocket_role::client;
 }
 
 void websocket_relay::close_when_sent() noexcept {

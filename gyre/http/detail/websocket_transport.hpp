@@ -37,10 +37,8 @@ class websocket_transport {
   virtual void interrupt() noexcept = 0;
   /// Sends all bytes. Returns nothing if they were taken at once; otherwise a task that waits while
   /// the peer does not read, during which the bytes must stay. After a stop or a failure, it is
-  /// unknown how many were sent.
+  /// unknown how many were sent. Bytes that were taken leave, even if the socket fails afterwards.
   [[nodiscard]] virtual std::optional<task<>> send(std::span<const std::byte> bytes) = 0;
-  /// Whether bytes that were sent leave even if the transport fails right afterwards.
-  virtual bool keeps_output() const noexcept { return true; }
 };
 
 }  // namespace gyre::http::detail
