@@ -102,7 +102,15 @@ struct callable_operations {
   R (*invoke)(storage&, Args&&...) noexcept(Noexcept);
   void (*relocate)(storage& target, storage& source) noexcept;
   void (*destroy)(storage&) noexcept;
+  bool has_state;
 };
+
+/// Whether a coroutine that a call of an F has made may refer to the F: not to a function, nor to
+/// an object without members.
+template <typename F>
+inline constexpr bool callable_has_state =
+    !(std::is_empty_v<F> && std::is_trivially_destructible_v<F>) &&
+    !(std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
 
 /// The functions that relocate and destroy a stored F; null has the meaning that it has in
 /// callable_operations.
@@ -141,7 +149,8 @@ inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_opera
       return std::invoke_r<R>(target.template get<F>(), std::forward<Args>(args)...);
     },
     .relocate = relocate_of<F, Bytes>,
-    .destroy = destroy_of<F, Bytes>};
+    .destroy = destroy_of<F, Bytes>,
+    .has_state = callable_has_state<F>};
 
 [[noreturn, gnu::noinline, gnu::cold]] inline void throw_bad_function_call() {
   throw std::bad_function_call{};
@@ -249,6 +258,11 @@ class basic_move_only_function {
   [[nodiscard]] explicit operator bool() const noexcept { return operations_ != nullptr; }
   friend bool operator==(const basic_move_only_function& function, std::nullptr_t) noexcept {
     return !function;
+  }
+  /// Returns whether the callable must outlive the coroutines that its calls make: false for a
+  /// function, and for an object without members.
+  [[nodiscard]] bool has_state() const noexcept {
+    return operations_ != nullptr && operations_->has_state;
   }
 
   void swap(basic_move_only_function& other) noexcept {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace move_only_function_test {
@@ -255,6 +256,26 @@ TEST(MoveOnlyFunction, NoexceptSignatureIsNoexceptToCall) {
   static_assert(noexcept(held()));
   EXPECT_EQ(held(), 3);
   EXPECT_DEATH((move_only_function<void() noexcept>{}()), "");
+}
+
+int one() { return 1; }
+
+TEST(MoveOnlyFunction, TellsWhetherItsCallableHasState) {
+  EXPECT_FALSE(function().has_state());
+  EXPECT_FALSE(function(&one).has_state());
+  EXPECT_FALSE(function([] { return 2; }).has_state());
+  EXPECT_TRUE(function([number = 3] { return number; }).has_state());
+  const std::array<int, 30> large{};
+  EXPECT_TRUE(function([large] { return large[0]; }).has_state());
+  struct with_destructor {
+    ~with_destructor() { slab_blocks(); }
+    int operator()() const { return 4; }
+  };
+  EXPECT_TRUE(function(with_destructor()).has_state());
+  function source = [number = 3] { return number; };
+  const function target(std::move(source));
+  EXPECT_TRUE(target.has_state());
+  EXPECT_FALSE(source.has_state());  // NOLINT(bugprone-use-after-move): it is empty
 }
 
 TEST(MoveOnlyFunction, MayDieOnAnotherThread) {

@@ -48,7 +48,9 @@ detail::websocket_send websocket::send_binary(std::span<const std::byte> bytes) 
 
 detail::websocket_send websocket::send(websocket_message message) { return {opened(), message}; }
 
-task<> websocket::send(prepared_message message) { return opened().send(std::move(message)); }
+task<> websocket::send(prepared_message message) {
+  return opened().send_encoded_message(std::move(message));
+}
 
 task<> websocket::send_all(std::span<const prepared_message> messages) {
   return opened().send_all(messages);
@@ -56,10 +58,10 @@ task<> websocket::send_all(std::span<const prepared_message> messages) {
 
 task<> websocket::close(close_code code, std::string_view reason) {
   detail::check_close(code, reason);
-  return opened().close(code, std::string(reason));
+  return opened().close_socket(code, std::string(reason));
 }
 
-bool websocket::is_open() const noexcept { return core_ != nullptr && core_->socket().is_open(); }
+bool websocket::is_open() const noexcept { return core_ != nullptr && core_->is_open(); }
 
 std::optional<close_code> websocket::close_status() const noexcept {
   return core_ != nullptr ? core_->session().received_close() : std::nullopt;
@@ -77,6 +79,6 @@ bool websocket::is_compressed() const noexcept {
   return core_ != nullptr && core_->session().is_compressed();
 }
 
-event_loop& websocket::loop() const { return opened().socket().loop(); }
+event_loop& websocket::loop() const { return opened().loop(); }
 
 }  // namespace gyre::http

@@ -64,9 +64,9 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
 /// Complexity: a receive or a send allocates nothing; over other transports than a server's
 /// connection of HTTP/1.1, a coroutine frame of the slab if it has to wait. Messages and frames are
 /// in memory that the sockets of a thread share, which keeps up to four times 128 KiB of it for
-/// them; a socket that waits for a message holds none of it. A server's idle socket holds 416
-/// bytes above its TCP connection's, beside the frame of the function that serves it; it holds more
-/// where a websocket_connection does.
+/// them; a socket that waits for a message holds none of it. A server's idle socket holds 256 bytes
+/// above its TCP connection's, beside the frame of the function that serves it, and 64 more if the
+/// function has captures; it holds more where a websocket_connection does.
 class websocket {
  public:
   websocket(websocket&& other) noexcept;

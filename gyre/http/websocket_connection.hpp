@@ -39,7 +39,7 @@ class websocket_broadcast;
 /// Lifetime: valid from the call of on_open until that of on_close has returned.
 /// Errors: sends throw std::bad_alloc; others go to on_close.
 /// Complexity: a message allocates nothing in steady state. A server's idle socket holds at most
-/// 256 bytes above its TCP connection's, if its only handler is on_message with at most 24 bytes of
+/// 208 bytes above its TCP connection's, if its only handler is on_message with at most 24 bytes of
 /// captures; each other handler counts 32 bytes. It holds the head of the request, too, if the
 /// server has on_access(), on_error() or counts_routes, and some KiB if a middleware has attached
 /// something to the request, if requests have ids, or while tasks are recorded.

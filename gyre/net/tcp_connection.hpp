@@ -63,7 +63,7 @@ class layer;
 /// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
 /// returns, or its server or client is destroyed.
 /// Errors: given to on_close; members that throw say so.
-/// Complexity: 112 bytes of the slab, 144 if the peer has an IPv6 address; 48 bytes more with a
+/// Complexity: 112 bytes of the slab, 144 if the peer has an IPv6 address; 32 bytes more with a
 /// context or a ref(); and 512 bytes more from the first time that output or an incomplete message
 /// waits, or with an idle timeout of its own. It receives into memory of the loop, so that an idle
 /// connection holds no buffer.

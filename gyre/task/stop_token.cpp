@@ -5,12 +5,34 @@
 //
 // request_stop() removes a callback from the list before it calls it, and does not touch the
 // callback afterwards. So a callback may destroy itself while it runs, and another thread may
-// destroy it as soon as running_ no longer refers to it.
+// destroy it as soon as notification::running no longer refers to it. A thread that waits for that
+// counts itself as a waiter while it holds the lock, and request_stop() returns after all waiters.
 #include <gyre/task/stop_token.hpp>
 
+#include <pthread.h>
+
+#include <cassert>
+#include <cstdint>
 #include <new>
 
 namespace gyre {
+
+struct inplace_stop_source::notification {
+  detail::stop_callback_base* first;  // of the callbacks that were not called; guarded by the lock
+  detail::atomic<detail::stop_callback_base*> running{nullptr};  // the callback that is called
+  detail::atomic<std::uint32_t> waiters{0};  // threads that wait for the end of a callback
+  bool was_destroyed = false;                // whether a callback has destroyed the source
+  const ::pthread_t thread = ::pthread_self();
+};
+
+// Called by a callback, which runs on the thread of the notification.
+void inplace_stop_source::note_destruction() noexcept {
+  // relaxed: this thread has stored the state.
+  notification& calls = *notification_of(state_.load(std::memory_order_relaxed));
+  assert(calls.first == nullptr &&
+         "a callback has destroyed its stop source before the other callbacks were called");
+  calls.was_destroyed = true;
+}
 
 // Sets `locked` and `added_bits`, and returns the state before that. If a bit of `blocking_bits` is
 // set, changes nothing and returns the state with this bit.
@@ -42,24 +64,24 @@ void inplace_stop_source::unlock(word state) const noexcept {
 bool inplace_stop_source::request_stop() noexcept {
   word state = lock_unless(stopped, stopped);
   if ((state & stopped) != 0) return false;
-  notifier_ = ::pthread_self();
-  bool was_destroyed = false;
-  destroyed_ = &was_destroyed;
-  while (auto* callback = first(state)) {
-    auto* rest = callback->next_;
-    if (rest != nullptr) rest->previous_ = nullptr;
+  static_assert(alignof(notification) > flags);
+  notification calls{.first = first(state)};
+  while (auto* const callback = calls.first) {
+    calls.first = callback->next_;
+    if (calls.first != nullptr) calls.first->previous_ = nullptr;
     // release: pairs with the acquire in sleep_while(), where a thread may wait for an earlier
     // callback. For threads that find this callback removed from the list, the lock orders this
     // store.
-    running_.store(callback, std::memory_order_release);
-    unlock(to_word(rest) | (state & unlinked) | stopped);
+    calls.running.store(callback, std::memory_order_release);
+    unlock(to_word(&calls) | (state & unlinked) | stopped);
     callback->invoke_(*callback);
-    if (was_destroyed) return true;
-    detail::store_and_wake<detail::stop_callback_base*>(running_, nullptr);
+    if (calls.was_destroyed) return true;
+    detail::store_and_wake<detail::stop_callback_base*>(calls.running, nullptr);
     state = lock_unless(0, 0);
   }
-  destroyed_ = nullptr;
   unlock((state & unlinked) | stopped);
+  // acquire: pairs with the release in detach(), after which a waiter uses `calls` no more.
+  while (calls.waiters.load(std::memory_order_acquire) != 0) detail::thread_yield();
   return true;
 }
 
@@ -116,20 +138,30 @@ bool inplace_stop_source::attach(detail::stop_callback_base& callback) const noe
 
 void inplace_stop_source::detach(detail::stop_callback_base& callback) const noexcept {
   const word state = lock_unless(0, 0);
+  notification* const calls = notification_of(state);
   auto* next_callback = callback.next_;
   auto* previous_callback = callback.previous_;
-  const bool is_first = first(state) == &callback;
+  const bool is_first = (calls != nullptr ? calls->first : first(state)) == &callback;
   if (is_first || previous_callback != nullptr) {
     if (next_callback != nullptr) next_callback->previous_ = previous_callback;
     if (previous_callback != nullptr) previous_callback->next_ = next_callback;
-    unlock(is_first ? to_word(next_callback) | (state & flags) : state);
+    if (is_first && calls != nullptr) calls->first = next_callback;
+    unlock(is_first && calls == nullptr ? to_word(next_callback) | (state & flags) : state);
     return;
   }
-  unlock(state);
   // The callback was never in the list, or has been called, or is being called, possibly by this
   // thread.
-  if (::pthread_equal(notifier_, ::pthread_self()) != 0) return;
-  detail::sleep_while(running_, &callback);
+  // relaxed: the lock orders the store of a callback that is being called.
+  const bool must_wait = calls != nullptr &&
+                         calls->running.load(std::memory_order_relaxed) == &callback &&
+                         ::pthread_equal(calls->thread, ::pthread_self()) == 0;
+  // relaxed: request_stop() reads the number after it has had the lock.
+  if (must_wait) calls->waiters.fetch_add(1, std::memory_order_relaxed);
+  unlock(state);
+  if (!must_wait) return;
+  detail::sleep_while(calls->running, &callback);
+  // release: pairs with the acquire in request_stop(), which then destroys `calls`.
+  calls->waiters.fetch_sub(1, std::memory_order_release);
 }
 
 }  // namespace gyre

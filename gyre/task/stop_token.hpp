@@ -9,8 +9,6 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/task/detail/backtrace.hpp>
 
-#include <pthread.h>
-
 #include <cassert>
 #include <concepts>
 #include <cstdint>
@@ -114,7 +112,7 @@ class never_stop_token {
                                    const never_stop_token&) noexcept = default;
 };
 
-/// The state of a stop request, which its tokens report. Four words; no allocation.
+/// The state of a stop request, which its tokens report. One word; no allocation.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: must outlive its callbacks, the uses of its tokens and the calls of its members.
@@ -125,10 +123,11 @@ class inplace_stop_source {
   constexpr inplace_stop_source() noexcept = default;
   ~inplace_stop_source() {
     // relaxed: a source must not be used by other threads while it is destroyed.
-    assert(first(state_.load(std::memory_order_relaxed)) == nullptr &&
+    const word state = state_.load(std::memory_order_relaxed);
+    if (notification_of(state) != nullptr) note_destruction();
+    assert(first(state) == nullptr &&
            "a stop source was destroyed before a callback of its token: keep it until the wait, "
            "scope or callback that got the token has ended");
-    if (destroyed_ != nullptr) *destroyed_ = true;
   }
 
   [[nodiscard]] constexpr inplace_stop_token get_token() const noexcept {
@@ -151,7 +150,11 @@ class inplace_stop_source {
   friend detail::stop_callback_base;
   friend detail::linked_stop_source;
 
-  // The state: the address of the first callback, combined with the following flags.
+  // A request_stop() that calls callbacks, on the stack of its thread.
+  struct notification;
+
+  // The state: the address of the first callback, and once a stop was requested that of the
+  // notification, while one runs; combined with the following flags.
   using word = std::uintptr_t;
   static constexpr word locked = 1;
   static constexpr word stopped = 2;
@@ -159,14 +162,17 @@ class inplace_stop_source {
   static constexpr word flags = locked | stopped | unlinked;
   static_assert(alignof(detail::stop_callback_base) > flags);
   static detail::stop_callback_base* first(word state) noexcept {
-    return reinterpret_cast<detail::stop_callback_base*>(state & ~flags);
+    return (state & stopped) == 0 ? reinterpret_cast<detail::stop_callback_base*>(state & ~flags)
+                                  : nullptr;
   }
-  static word to_word(detail::stop_callback_base* first) noexcept {
-    return reinterpret_cast<word>(first);
+  static notification* notification_of(word state) noexcept {
+    return (state & stopped) != 0 ? reinterpret_cast<notification*>(state & ~flags) : nullptr;
   }
+  static word to_word(const void* pointer) noexcept { return reinterpret_cast<word>(pointer); }
 
   constexpr explicit inplace_stop_source(word state) noexcept : state_(state) {}
 
+  [[gnu::cold]] void note_destruction() noexcept;
   [[gnu::cold]] bool link_and_check_stop() const noexcept;
   word lock_unless(word blocking_bits, word added_bits) const noexcept;
   void unlock(word state) const noexcept;
@@ -174,11 +180,6 @@ class inplace_stop_source {
   void detach(detail::stop_callback_base& callback) const noexcept;
 
   mutable detail::atomic<word> state_{0};
-  // The callback that is being called.
-  detail::atomic<detail::stop_callback_base*> running_{nullptr};
-  ::pthread_t notifier_{};  // the thread in request_stop(); set before a callback is removed
-  // A flag of request_stop() that the destructor sets, if a callback destroys the source.
-  bool* destroyed_ = nullptr;
 };
 
 inline bool inplace_stop_token::stop_requested() const noexcept {

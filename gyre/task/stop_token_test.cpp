@@ -32,7 +32,7 @@ using ::testing::ElementsAre;
 
 static_assert(sizeof(inplace_stop_token) == sizeof(void*));
 static_assert(std::is_trivially_copyable_v<inplace_stop_token>);
-static_assert(sizeof(inplace_stop_source) == 4 * sizeof(void*));
+static_assert(sizeof(inplace_stop_source) == sizeof(void*));
 static_assert(!std::is_copy_constructible_v<inplace_stop_source>);
 static_assert(!std::is_move_constructible_v<inplace_stop_callback<void (*)()>>);
 static_assert(std::is_same_v<inplace_stop_token::callback_type<void (*)()>,

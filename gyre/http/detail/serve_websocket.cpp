@@ -36,8 +36,8 @@ task<> serve_websocket(websocket socket, move_only_function<task<>(websocket&)> 
   // not wait for the client's Close frame.
   const bool must_wait =
       !has_failed || !socket.core_ || socket.core_->session().role() == websocket_role::client;
-  auto closing = as_result(
-      shielded(must_wait ? socket.close(code) : socket.core_->send_close(code, std::string())));
+  auto closing = as_result(shielded(
+      must_wait ? socket.close(code) : socket.core_->send_close_frame(code, std::string())));
   co_await std::move(closing);
   if (has_failed) co_await gyre::detail::fail_with(error);
 }

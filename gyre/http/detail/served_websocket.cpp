@@ -26,12 +26,9 @@ task<> rethrow(std::exception_ptr error) {
 
 }  // namespace
 
-served_function::served_function(function serve, websocket_core& core) noexcept
-    : serve_(std::move(serve)), handle_(websocket_pointer(&core)) {}
-
-task<> served_function::call() {
+task<> served_function::call(function& serve) {
   try {
-    return serve_(handle_);
+    return serve(handle_);
   } catch (...) {
     return rethrow(std::current_exception());
   }
@@ -40,10 +37,16 @@ task<> served_function::call() {
 served_websocket::served_websocket(function serve, net::tcp_connection& connection,
                                    server_shard& own_shard, upgraded_request request,
                                    const websocket_options& options, websocket_agreement agreement)
-    : awaited_websocket(connection, own_shard, std::move(request), options, std::move(agreement)),
-      served_function(std::move(serve), static_cast<websocket_core&>(*this)),
-      work(own_shard.loop(), call()) {
+    : websocket_protocol(connection, own_shard, std::move(request), options, std::move(agreement)),
+      served_function(static_cast<websocket_core&>(*this)),
+      work(own_shard.loop(), call(keep(serve))) {
   work::stop = stop_source_.get_token();
+}
+
+// Keeps a function to which its coroutine may refer.
+served_websocket::function& served_websocket::keep(function& serve) {
+  if (!serve.has_state()) return serve;
+  return extras().serve = std::move(serve);
 }
 
 served_websocket::~served_websocket() { leave(); }
@@ -64,21 +67,24 @@ void served_websocket::on_message(io::input& input) {
 }
 
 void served_websocket::hold(io::input& input) {
-  if (held_ == nullptr) held_ = std::make_unique<io::buffer>(io::buffer({.prepend = 0}));
-  take_spare_buffer(*held_);
-  held_->append(input.bytes());
+  auto& bytes = extras().held;
+  if (bytes == nullptr) bytes = std::make_unique<io::buffer>(io::buffer({.prepend = 0}));
+  take_spare_buffer(*bytes);
+  bytes->append(input.bytes());
   input.consume_all();
-  if (held_->size() < max_held || std::exchange(is_input_paused_, true)) return;
+  if (bytes->size() < max_held || served_.is_input_paused) return;
+  served_.is_input_paused = true;
   tcp().pause_reading();
 }
 
 void served_websocket::receive_held() {
   io::input nothing;
-  receive(has_held_bytes() ? static_cast<io::input&>(*held_) : nothing);
+  receive(has_held_bytes() ? static_cast<io::input&>(*held()) : nothing);
   if (has_held_bytes() || has_ended()) return;
-  if (held_ != nullptr) keep_spare_buffer(*held_);
-  if (std::exchange(is_input_paused_, false)) tcp().resume_reading();
-  if (has_peer_ended_) end(websocket_errc::ended);
+  if (held() != nullptr) keep_spare_buffer(*held());
+  if (served_.is_input_paused) tcp().resume_reading();
+  served_.is_input_paused = false;
+  if (served_.has_peer_ended) end(websocket_errc::ended);
 }
 
 // The bytes come by themselves. Those that are held are dropped if close() receives, by the turn
@@ -86,6 +92,13 @@ void served_websocket::receive_held() {
 std::optional<task<>> served_websocket::receive_next() {
   if (drops_messages() && !is_in_turn()) receive_now();
   return std::nullopt;
+}
+
+// The stop of the function follows the end of the socket or of the connection, both of which end
+// receives. If bytes are held then, the receive returns their messages before the end.
+bool served_websocket::ends_before(const task_context& context) const noexcept {
+  return context.stop == stop_source_.get_token() && context.where == work::where &&
+         !stop_source_.stop_requested();
 }
 
 // --- Sending ---
@@ -107,7 +120,7 @@ task<> served_websocket::await_output() {
     auto waiting = await_change();
     co_await std::move(waiting);
   }
-  if (has_left_) {
+  if (served_.has_left) {
     throw std::system_error(make_error_code(websocket_errc::closed), "http::websocket: send");
   }
 }
@@ -121,23 +134,23 @@ void served_websocket::on_low_water() {
 
 void served_websocket::deliver_open() {
   shard().core().begin_work();
-  phase_ = phase::running;
+  served_.phase = phase::running;
   start();
 }
 
 void served_websocket::on_work_ended() noexcept {
-  phase_ = phase::ended;
+  served_.phase = phase::ended;
   if (!is_in_turn()) conclude_work();
 }
 
 void served_websocket::on_turn_ended() noexcept {
-  if (phase_ == phase::ended) return conclude_work();
+  if (served_.phase == phase::ended) return conclude_work();
   if (has_ended()) end_receive();
 }
 
 // Closes the socket after the function, and makes the records.
 void served_websocket::conclude_work() noexcept {
-  phase_ = phase::concluded;
+  served_.phase = phase::concluded;
   const std::shared_ptr<server_core> core = shard().core().shared_from_this();
   std::exception_ptr error = take_error();
   // A stop that was requested because the client has left is no error of the function.
@@ -145,28 +158,28 @@ void served_websocket::conclude_work() noexcept {
                 (stop_source_.stop_requested() && error == gyre::detail::cancellation()))) {
     error = nullptr;
   }
-  if (!has_left_ && has_ended()) {
+  if (!served_.has_left && has_ended()) {
     conclude(error, /*has_left=*/false);
     close_when_sent();
-  } else if (!has_left_ && error) {
+  } else if (!served_.has_left && error) {
     fail_socket(error);
-  } else if (!has_left_) {
+  } else if (!served_.has_left) {
     begin_to_close(stop_source_.stop_requested() ? close_code::going_away : close_code::normal);
     receive_now();
   }
-  if (is_released_) delete this;
+  if (served_.is_released) delete this;
   core->end_work();
 }
 
 void served_websocket::request_stop() noexcept {
-  if (phase_ == phase::running) stop_source_.request_stop();
+  if (served_.phase == phase::running) stop_source_.request_stop();
 }
 
 // --- The end ---
 
 void served_websocket::conclude(const std::exception_ptr& failure, bool has_left) noexcept {
-  if (is_recorded_ || (runs() && !has_left)) return;
-  is_recorded_ = true;
+  if (served_.is_recorded || (runs() && !has_left)) return;
+  served_.is_recorded = true;
   websocket_protocol::conclude(failure, has_left);
 }
 
@@ -177,7 +190,7 @@ void served_websocket::close_when_sent() noexcept {
 // Messages that came before the end are still received.
 void served_websocket::on_peer_ended() {
   if (has_held_bytes()) {
-    has_peer_ended_ = true;
+    served_.has_peer_ended = true;
   } else {
     end_now(websocket_errc::ended);
   }
@@ -185,7 +198,7 @@ void served_websocket::on_peer_ended() {
 }
 
 void served_websocket::on_closed() noexcept {
-  has_left_ = true;
+  served_.has_left = true;
   on_disconnected();
   conclude(nullptr, /*has_left=*/true);
   end_receive();
@@ -197,11 +210,12 @@ void served_websocket::release() noexcept {
     delete this;
     return;
   }
-  is_released_ = has_left_ = true;
+  served_.is_released = served_.has_left = true;
   leave();
   conclude(nullptr, /*has_left=*/true);
   signal_change();
-  schedule_turn();  // for a receive that no stop ends
+  note_stop_of_receive();
+  schedule_turn();  // for a receive that no stop callback ends
   request_stop();
 }
 

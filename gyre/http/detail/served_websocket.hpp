@@ -27,18 +27,18 @@
 
 namespace gyre::http::detail {
 
-/// The function, and the websocket that it gets. A base of served_websocket, because the coroutine
-/// needs it.
+/// The websocket that the function gets. A base of served_websocket, because the coroutine needs
+/// it.
 class served_function {
  protected:
   using function = move_only_function<task<>(websocket&)>;
 
-  served_function(function serve, websocket_core& core) noexcept;
+  explicit served_function(websocket_core& core) noexcept : handle_(websocket_pointer(&core)) {}
   ~served_function() { static_cast<void>(handle_.core_.release()); }
-  /// Returns the function's coroutine; one that throws if the function has thrown.
-  task<> call();
+  /// Returns the coroutine of `serve`; one that throws if `serve` has thrown.
+  task<> call(function& serve);
 
-  function serve_;
+ private:
   websocket handle_;
 };
 
@@ -53,13 +53,14 @@ class served_function {
 /// | the connection ends | the same; the object stays | the object is destroyed |
 ///
 /// Thread-safety: the loop's thread.
-class served_websocket final : public awaited_websocket<websocket_protocol>,
+class served_websocket final : public websocket_protocol<websocket_core>,
                                served_function,
                                gyre::detail::started_task<served_websocket> {
   using work = gyre::detail::started_task<served_websocket>;
 
  public:
   using served_function::function;
+  using phase = served_state::served_phase;
 
   served_websocket(function serve, net::tcp_connection& connection, server_shard& shard,
                    upgraded_request request, const websocket_options& options,
@@ -78,14 +79,8 @@ class served_websocket final : public awaited_websocket<websocket_protocol>,
  private:
   friend work;
 
-  enum class phase : std::uint8_t {
-    waiting,  // the function was not called
-    running,
-    ended,      // its coroutine has ended in a turn, which concludes it
-    concluded,  // the records were made, or will be at the end of the socket
-  };
-
   // websocket_core
+  bool ends_before(const task_context& context) const noexcept override;
   void drop() noexcept override;
   std::optional<task<>> receive_next() override;
   std::optional<task<>> finish_send(std::size_t size) override;
@@ -100,22 +95,20 @@ class served_websocket final : public awaited_websocket<websocket_protocol>,
 
   void on_work_ended() noexcept;
   void conclude_work() noexcept;
+  function& keep(function& serve);
   void hold(io::input& input);
   void request_stop() noexcept;
-  bool runs() const noexcept { return phase_ == phase::running || phase_ == phase::ended; }
-  bool has_held_bytes() const noexcept { return held_ != nullptr && !held_->empty(); }
+  bool runs() const noexcept {
+    return served_.phase == phase::running || served_.phase == phase::ended;
+  }
+  io::buffer* held() const noexcept {
+    return existing_extras() != nullptr ? existing_extras()->held.get() : nullptr;
+  }
+  bool has_held_bytes() const noexcept { return held() != nullptr && !held()->empty(); }
   bool is_output_high() const noexcept;
   task<> await_output();
 
-  std::unique_ptr<io::buffer> held_;  // made by the first bytes that wait for a receive
   inplace_stop_source stop_source_;
-  std::uint32_t sent_in_a_row_ = 0;  // bytes since a send has waited
-  phase phase_ = phase::waiting;
-  bool is_input_paused_ = false;  // whether many bytes are held
-  bool has_peer_ended_ = false;   // while bytes are held
-  bool has_left_ = false;         // whether the connection has ended
-  bool is_released_ = false;      // whether the object destroys itself after the function
-  bool is_recorded_ = false;      // whether the records of the request were made
 };
 
 }  // namespace gyre::http::detail

@@ -158,6 +158,16 @@ void server_shard::make_id(std::span<char, id_size> id) noexcept {
   }
 }
 
+shard_pointer::shard_pointer(server_shard& shard) : shard_(shard) {
+  if (shard.pointers_ == 0) shard.kept_core_ = shard.core_.shared_from_this();
+  ++shard.pointers_;
+}
+
+shard_pointer::~shard_pointer() {
+  if (--shard_.pointers_ != 0) return;
+  const std::shared_ptr<server_core> last = std::move(shard_.kept_core_);  // may own the shard
+}
+
 server_core::server_core(std::vector<event_loop*> loops, server_options settings)
     : options(with_checked_limits(std::move(settings))),
       head_limits(limits_of(options)),

@@ -144,10 +144,14 @@ class server_shard {
  private:
   static constexpr std::size_t max_idle_exchanges = 64;
 
+  friend class shard_pointer;
+
   void take_output(connection_protocol& owner) noexcept;
 
   server_core& core_;
   event_loop& loop_;
+  std::shared_ptr<server_core> kept_core_;  // while there is a shard_pointer
+  std::size_t pointers_ = 0;                // shard_pointers to this shard
   std::vector<std::unique_ptr<exchange>> idle_exchanges_;
   steady_time date_expires_ = steady_time::min();
   std::array<char, 8 + date_size> date_line_{};
@@ -155,6 +159,24 @@ class server_shard {
   // repeats none.
   gyre::detail::splitmix64 id_sequence_{gyre::detail::random_seed()};
   const std::uint64_t shard_number_ = gyre::detail::splitmix64(gyre::detail::random_seed())();
+};
+
+/// Keeps the core of a shard, and so the shard itself. One pointer, because each idle WebSocket has
+/// one.
+///
+/// Thread-safety: the loop's thread.
+class shard_pointer {
+ public:
+  explicit shard_pointer(server_shard& shard);
+  shard_pointer(const shard_pointer&) = delete;
+  shard_pointer& operator=(const shard_pointer&) = delete;
+  ~shard_pointer();
+
+  server_shard& operator*() const noexcept { return shard_; }
+  server_shard* operator->() const noexcept { return &shard_; }
+
+ private:
+  server_shard& shard_;
 };
 
 /// The state that all loops share.

@@ -4,7 +4,8 @@
 
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/http/detail/input_receiver.hpp>
-#include <gyre/http/detail/websocket_driver.hpp>
+#include <gyre/http/detail/websocket_callbacks.hpp>
+#include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
 #include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/detail/websocket_transport.hpp>
@@ -18,14 +19,17 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace gyre::http::detail {
 
 /// The steps by which coroutines of derived classes move bytes: websocket_relay has two of its own
-/// for handlers, websocket_pump uses those that receive and send.
+/// for handlers, websocket_pump uses those that receive and send. `Face`: called_websocket or
+/// websocket_core.
 ///
 /// Thread-safety: the loop's thread.
-class transport_driver : public websocket_driver, protected input_receiver {
+template <class Face>
+class transport_driver : public Face, protected input_receiver {
  public:
   transport_driver(const transport_driver&) = delete;
   transport_driver& operator=(const transport_driver&) = delete;
@@ -33,11 +37,19 @@ class transport_driver : public websocket_driver, protected input_receiver {
   event_loop& loop() const override { return loop_; }
 
  protected:
-  /// `server_stop`: its stop makes the socket go away; it must outlive the driver.
+  /// `server_stop`: its stop makes the socket go away; it must outlive the driver. `program`: the
+  /// first arguments of the face.
+  template <class... Program>
   transport_driver(event_loop& loop, std::unique_ptr<websocket_transport> transport,
                    websocket_role role, const websocket_options& options,
                    websocket_agreement agreement, inplace_stop_token server_stop,
-                   websocket_face face);
+                   Program&&... program)
+      : Face(std::forward<Program>(program)..., loop.now(), role, options, std::move(agreement)),
+        loop_(loop),
+        transport_(std::move(transport)),
+        server_stop_token_(server_stop) {
+    if (server_stop.stop_possible()) server_stop_.emplace(server_stop, begin_stop{this});
+  }
   ~transport_driver() = default;
 
   /// Called by the destructor of the derived class, after which the program is not called.
@@ -111,5 +123,8 @@ class transport_driver : public websocket_driver, protected input_receiver {
   // Last: the callback may run at once.
   std::optional<inplace_stop_callback<begin_stop>> server_stop_;
 };
+
+extern template class transport_driver<called_websocket>;
+extern template class transport_driver<websocket_core>;
 
 }  // namespace gyre::http::detail

@@ -2,11 +2,15 @@
 // websocket_callbacks: the websocket_handlers of one socket, in as little memory as they need.
 #pragma once
 
+#include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/http/detail/websocket_driver.hpp>
+#include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/websocket_handlers.hpp>
 #include <gyre/http/websocket_message.hpp>
+#include <gyre/http/websocket_options.hpp>
 
 #include <memory>
 #include <system_error>
@@ -65,18 +69,16 @@ class websocket_callbacks {
   std::unique_ptr<other_handlers> others_;
 };
 
-/// The face of a websocket_driver towards handlers. `Transport` is derived from websocket_driver.
+/// The face of a websocket_driver towards handlers.
 ///
 /// Thread-safety: the loop's thread.
-template <class Transport>
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): only derived classes are deleted
-class called_websocket : public Transport {
+class called_websocket : public websocket_driver {
  protected:
-  template <class... Arguments>
-  explicit called_websocket(websocket_callbacks callbacks, Arguments&&... arguments)
-      : Transport(std::forward<Arguments>(arguments)..., websocket_face::handlers),
+  called_websocket(websocket_callbacks callbacks, steady_time now, websocket_role role,
+                   const websocket_options& options, websocket_agreement agreement)
+      : websocket_driver(now, role, options, std::move(agreement), websocket_face::handlers),
         callbacks_(std::move(callbacks)) {}
-  // NOLINTNEXTLINE(modernize-use-override): that of a Transport need not be virtual
   ~called_websocket() = default;
 
  private:

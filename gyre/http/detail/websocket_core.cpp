@@ -54,33 +54,32 @@ bool websocket_core::begin_receive(receiving mode) {
   if (is_receiving_) {
     throw std::system_error(make_error_code(io::errc::busy), "http::websocket: receive");
   }
-  websocket_driver& socket = *socket_;
-  if (socket.is_in_turn_ && socket.is_stopping() && !socket.has_ended_) socket.go_away();
+  if (is_in_turn_ && is_stopping() && !has_ended_) go_away();
   is_receiving_ = true;
   if (has_result()) return true;
-  if (socket.is_closing_) return false;  // another coroutine closes, and drops what comes
-  socket.mode_ = mode;
-  socket.is_paused_ = false;
-  if (mode == receiving::pieces && socket.session_.is_within_message()) {
-    const steady_time now = socket.loop().recent_time();
-    socket.clock_.end_message(now);
-    socket.clock_.begin_message(now);
+  if (is_closing_) return false;  // another coroutine closes, and drops what comes
+  mode_ = mode;
+  is_paused_ = false;
+  if (mode == receiving::pieces && session_.is_within_message()) {
+    const steady_time now = loop().recent_time();
+    clock_.end_message(now);
+    clock_.begin_message(now);
   }
-  if (socket.is_in_turn_) return false;  // the turn goes on receiving
-  if (socket.is_stopping()) {
-    socket.begin_going_away();
+  if (is_in_turn_) return false;  // the turn goes on receiving
+  if (is_stopping()) {
+    begin_going_away();
   } else if (++results_in_a_row_ >= max_results_in_a_row) {
-    socket.schedule_turn();
+    schedule_turn();
     return false;
   }
-  if (!has_message_ && !socket.has_ended_) socket.receive_now();
+  if (!has_message_ && !has_ended_) receive_now();
   return has_result();
 }
 
 std::optional<task<>> websocket_core::await_receive(websocket_receive& receive) {
   results_in_a_row_ = 0;
   std::optional<task<>> receiving;
-  if (!socket_->is_closing_) receiving = receive_next();
+  if (!is_closing_) receiving = receive_next();
   if (!receiving) waiting_ = &receive;
   return receiving;
 }
@@ -88,29 +87,30 @@ std::optional<task<>> websocket_core::await_receive(websocket_receive& receive) 
 void websocket_core::abandon_receive() noexcept {
   waiting_ = nullptr;
   is_receiving_ = false;
-  if (!socket_->is_closing_) socket_->is_paused_ = true;
+  if (!is_closing_) is_paused_ = true;
   signal_change();
 }
 
 std::optional<websocket_message> websocket_core::take_result() {
   waiting_ = nullptr;
   is_receiving_ = false;
-  if (std::exchange(has_message_, false)) return socket_->session_.data();
-  if (socket_->is_closing_ || socket_->session_.has_received_close()) return std::nullopt;
-  throw std::system_error(make_error_code(error_), "http::websocket");
+  if (has_message_) {
+    has_message_ = false;
+    return session_.data();
+  }
+  if (is_closing_ || session_.has_received_close()) return std::nullopt;
+  throw std::system_error(make_error_code(static_cast<websocket_errc>(error_)), "http::websocket");
 }
 
-void websocket_core::on_message() noexcept {
+void websocket_core::deliver_message(websocket_message /*message*/) {
   has_message_ = true;
-  socket_->is_paused_ = true;
+  is_paused_ = true;
   if (closers_ != 0) signal_change();
   if (waiting_ != nullptr) std::exchange(waiting_, nullptr)->complete();
 }
 
-void websocket_core::on_end(std::error_code reason) noexcept {
-  if (reason.category() == websocket_category()) {
-    error_ = static_cast<websocket_errc>(reason.value());
-  }
+void websocket_core::deliver_close(std::error_code reason) {
+  if (reason.category() == websocket_category()) error_ = static_cast<std::uint8_t>(reason.value());
   signal_change();
 }
 
@@ -119,25 +119,24 @@ void websocket_core::end_receive() noexcept {
 }
 
 task<> websocket_core::await_change() {
-  if (change_ == nullptr) change_ = std::make_unique<manual_reset_event>();
-  change_->reset();
-  co_await change_->wait();
+  std::unique_ptr<manual_reset_event>& change = extras().change;
+  if (change == nullptr) change = std::make_unique<manual_reset_event>();
+  change->reset();
+  co_await change->wait();
 }
 
 // --- Sending ---
 
-void websocket_core::require_open() const {
-  if (socket_->is_open()) return;
+void websocket_core::fail_to_send() {
   throw std::system_error(make_error_code(websocket_errc::closed), "http::websocket: send");
 }
 
-std::optional<task<>> websocket_core::send(websocket_message message) {
-  require_open();
-  socket_->send(message);
+std::optional<task<>> websocket_core::send_message(websocket_message message) {
+  if (!send(message)) fail_to_send();
   return finish_send(message.bytes.size());
 }
 
-task<> websocket_core::send(prepared_message message) {
+task<> websocket_core::send_encoded_message(prepared_message message) {
   auto sending = send_all({&message, 1});
   co_await std::move(sending);
 }
@@ -145,11 +144,10 @@ task<> websocket_core::send(prepared_message message) {
 task<> websocket_core::send_all(std::span<const prepared_message> messages) {
   std::size_t size = 0;
   for (const prepared_message& each : messages) {
-    if (socket_->is_output_full()) {
+    if (is_output_full()) {
       if (auto rest = finish_send(std::exchange(size, 0))) co_await std::move(*rest);
     }
-    require_open();
-    socket_->send(each);
+    if (!send(each)) fail_to_send();
     size += each.bytes().size();
   }
   if (auto rest = finish_send(size)) co_await std::move(*rest);
@@ -157,61 +155,61 @@ task<> websocket_core::send_all(std::span<const prepared_message> messages) {
 
 // --- Closing ---
 
-void websocket_core::begin_close(close_code code, std::string_view reason) {
-  if (socket_->has_ended_ || socket_->session_.has_sent_close()) return;
-  socket_->send_close(code, reason);
+void websocket_core::send_first_close(close_code code, std::string_view reason) {
+  if (has_ended_ || session_.has_sent_close()) return;
+  send_close(code, reason);
 }
 
 void websocket_core::fail_socket(const std::exception_ptr& error) noexcept {
-  if (error != gyre::detail::cancellation()) return socket_->end_now(io::errc::aborted, error);
+  if (error != gyre::detail::cancellation()) return end_now(io::errc::aborted, error);
   try {
-    begin_close(close_code::going_away, {});
-    socket_->end_now(websocket_errc::ended, error);
+    send_first_close(close_code::going_away, {});
+    end_now(websocket_errc::ended, error);
   } catch (...) {
-    socket_->end_now(io::errc::aborted, std::current_exception());
+    end_now(io::errc::aborted, std::current_exception());
   }
 }
 
 void websocket_core::begin_to_close(close_code code) noexcept {
   try {
-    begin_close(code, {});
-    socket_->is_closing_ = true;
+    send_first_close(code, {});
+    is_closing_ = true;
   } catch (...) {
-    socket_->end_now(io::errc::aborted, std::current_exception());
+    end_now(io::errc::aborted, std::current_exception());
   }
 }
 
-task<> websocket_core::send_close(close_code code, std::string reason) {
-  begin_close(code, reason);
+task<> websocket_core::send_close_frame(close_code code, std::string reason) {
+  send_first_close(code, reason);
   auto finishing = as_result(with_timeout(finish_close(), close_limit()));
   co_await std::move(finishing);
 }
 
-task<> websocket_core::close(close_code code, std::string reason) {
+task<> websocket_core::close_socket(close_code code, std::string reason) {
   const closer_scope closing(*this);
-  auto sending = send_close(code, std::move(reason));
+  auto sending = send_close_frame(code, std::move(reason));
   co_await std::move(sending);
-  while (!socket_->has_ended_) {
+  while (!has_ended_) {
     std::optional<task<>> receiving;
     if (!is_receiving_ && !closer_receives_) {
       has_message_ = false;
-      socket_->is_closing_ = true;
+      is_closing_ = true;
       receiving = receive_next();
     }
-    if (socket_->has_ended_) break;
+    if (has_ended_) break;
     const closer_task moving(*this, receiving.has_value());
     auto waiting =
         as_result(with_timeout(receiving ? std::move(*receiving) : await_change(), close_limit()));
     const auto result = co_await std::move(waiting);
     if (!result) break;
   }
-  if (!socket_->has_ended_) socket_->end_now(websocket_errc::ended);
+  if (!has_ended_) end_now(websocket_errc::ended);
 }
 
 // Returns the rest of the time for the peer's Close frame.
 duration websocket_core::close_limit() const noexcept {
-  const steady_time end = socket_->clock_.deadline(socket_->session_.settings());
-  return end == steady_time::max() ? duration::max() : duration(end - socket_->loop().now());
+  const steady_time deadline = clock_.deadline(session_.settings());
+  return deadline == steady_time::max() ? duration::max() : duration(deadline - loop().now());
 }
 
 }  // namespace gyre::http::detail

@@ -23,13 +23,30 @@
 
 namespace gyre::http::detail {
 
-/// The operations of a websocket, which documents them, above a websocket_driver that a derived
-/// class is. One receive waits at a time: as a node that the driver's turn resumes
+/// The part of a served_websocket that is kept in padding of its base.
+struct served_state {
+  enum class served_phase : std::uint8_t {
+    waiting,  // the function was not called
+    running,
+    ended,      // its coroutine has ended in a turn, which concludes it
+    concluded,  // the records were made, or will be at the end of the socket
+  };
+
+  served_phase phase : 2 = served_phase::waiting;
+  bool is_input_paused : 1 = false;  // whether many bytes are held
+  bool has_peer_ended : 1 = false;   // while bytes are held
+  bool has_left : 1 = false;         // whether the connection has ended
+  bool is_released : 1 = false;      // whether the object destroys itself after the function
+  bool is_recorded : 1 = false;      // whether the records of the request were made
+};
+
+/// The face of a websocket_driver towards coroutines, with the operations of a websocket, which
+/// documents them. One receive waits at a time: as a node that the driver's turn resumes
 /// (served_websocket), or in a task that moves the bytes (websocket_pump). Other coroutines wait
 /// for a change: of the output, of the receive, or of the socket's end.
 ///
 /// Thread-safety: the loop's thread.
-class websocket_core {
+class websocket_core : public websocket_driver {
  public:
   websocket_core(const websocket_core&) = delete;
   websocket_core& operator=(const websocket_core&) = delete;
@@ -41,6 +58,9 @@ class websocket_core {
   /// Called if the receive has not ended: returns a task that ends when it has; or nothing, after
   /// which complete() of `receive` is called.
   [[nodiscard]] std::optional<task<>> await_receive(websocket_receive& receive);
+  /// Whether the socket ends the receive of a coroutine that waits when the stop of `context` is
+  /// requested. That coroutine runs on the loop's thread.
+  virtual bool ends_before(const task_context& /*context*/) const noexcept { return false; }
   /// Called when the receive was stopped or destroyed.
   void abandon_receive() noexcept;
   /// Returns the result of a receive that has ended.
@@ -49,38 +69,39 @@ class websocket_core {
   // --- Sending ---
 
   /// Sends a message. Returns a task to await if the sender has to wait.
-  [[nodiscard]] std::optional<task<>> send(websocket_message message);
-  task<> send(prepared_message message);
+  [[nodiscard]] std::optional<task<>> send_message(websocket_message message);
+  task<> send_encoded_message(prepared_message message);
   task<> send_all(std::span<const prepared_message> messages);
 
   // --- Closing ---
 
-  /// Sends a Close frame, unless one was sent. Fails like close().
-  task<> send_close(close_code code, std::string reason);
-  task<> close(close_code code, std::string reason);
+  /// Sends a Close frame, unless one was sent. Fails like websocket::close().
+  task<> send_close_frame(close_code code, std::string reason);
+  task<> close_socket(close_code code, std::string reason);
   /// Called when the program has dropped its websocket.
   virtual void drop() noexcept = 0;
 
-  const websocket_driver& socket() const noexcept { return *socket_; }
-  const websocket_session& session() const noexcept { return socket_->session_; }
+  using websocket_driver::session;
 
  protected:
-  explicit websocket_core(websocket_driver& socket) noexcept : socket_(&socket) {}
+  websocket_core(steady_time now, websocket_role role, const websocket_options& options,
+                 websocket_agreement agreement)
+      : websocket_driver(now, role, options, std::move(agreement), websocket_face::coroutines) {}
   ~websocket_core() = default;
 
   // --- Called by the derived class ---
 
-  /// Gives the message of the session to the receive that waits, which may go on at once.
-  void on_message() noexcept;
-  /// Called when the socket has ended because of `reason`.
-  void on_end(std::error_code reason) noexcept;
   /// Moves control frames of the session to the output.
-  void flush_control() { socket_->flush_all(); }
+  void flush_control() { flush_all(); }
   /// Lets the receive go on that waits although the socket has ended.
   void end_receive() noexcept;
+  /// Makes the receive that waits fail as one that was stopped, when end_receive() is called.
+  void note_stop_of_receive() noexcept {
+    if (waiting_ != nullptr) waiting_->note_stop();
+  }
   /// Lets coroutines go on that wait for a change.
   void signal_change() noexcept {
-    if (change_ != nullptr) change_->set();
+    if (existing_extras() != nullptr && existing_extras()->change) existing_extras()->change->set();
   }
   /// Ends the socket because of an exception of the function that serves it.
   void fail_socket(const std::exception_ptr& error) noexcept;
@@ -91,7 +112,7 @@ class websocket_core {
   /// Whether the session has a message that no receive has returned.
   bool has_message() const noexcept { return has_message_; }
   /// Whether close() receives, and drops messages.
-  bool drops_messages() const noexcept { return socket_->is_closing_; }
+  bool drops_messages() const noexcept { return is_closing_; }
 
  private:
   class closer_scope;
@@ -108,45 +129,33 @@ class websocket_core {
   /// Whether the socket has ended, but a receive must still send its last bytes.
   virtual bool has_last_output() const noexcept { return false; }
 
-  bool has_result() const noexcept {
-    return has_message_ || (socket_->has_ended_ && !has_last_output());
-  }
-  void begin_close(close_code code, std::string_view reason);
-  void require_open() const;
-  duration close_limit() const noexcept;
-
-  websocket_driver* const socket_;
-  websocket_receive* waiting_ = nullptr;          // the receive that waits for complete()
-  std::unique_ptr<manual_reset_event> change_;    // made by the first wait for a change
-  websocket_errc error_ = websocket_errc::ended;  // of a socket that has ended
-  std::uint16_t closers_ = 0;                     // calls of close() that wait
-  std::uint8_t results_in_a_row_ = 0;             // receives since the last wait
-  bool is_receiving_ = false;
-  bool closer_receives_ = false;  // whether a task of close() moves the bytes
-  bool has_message_ = false;      // whether the session has a message that no receive has returned
-};
-
-/// The face of a websocket_driver towards coroutines, as called_websocket is that towards handlers.
-/// `Transport` is derived from websocket_driver.
-///
-/// Thread-safety: the loop's thread.
-template <class Transport>
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): only derived classes are deleted
-class awaited_websocket : public Transport, public websocket_core {
- protected:
-  template <class... Arguments>
-  explicit awaited_websocket(Arguments&&... arguments)
-      : Transport(std::forward<Arguments>(arguments)..., websocket_face::coroutines),
-        websocket_core(static_cast<websocket_driver&>(*this)) {}
-  // NOLINTNEXTLINE(modernize-use-override): that of a Transport need not be virtual
-  ~awaited_websocket() = default;
-
- private:
-  void deliver_message(websocket_message /*message*/) override { websocket_core::on_message(); }
+  // websocket_driver
+  // Gives the message of the session to the receive that waits, which may go on at once.
+  void deliver_message(websocket_message message) override;
   bool reports_writes() const noexcept override { return false; }
   void deliver_write_complete() override {}
-  void deliver_close(std::error_code reason) override { on_end(reason); }
+  void deliver_close(std::error_code reason) override;
   void drop_program() noexcept override {}
+
+  bool has_result() const noexcept { return has_message_ || (has_ended_ && !has_last_output()); }
+  void send_first_close(close_code code, std::string_view reason);
+  [[noreturn, gnu::cold]] static void fail_to_send();
+  duration close_limit() const noexcept;
+
+  std::uint16_t closers_ = 0;          // calls of close() that wait
+  std::uint8_t results_in_a_row_ = 0;  // receives since the last wait
+  // A websocket_errc, of a socket that has ended.
+  std::uint8_t error_ = static_cast<std::uint8_t>(websocket_errc::ended);
+  bool is_receiving_ : 1 = false;
+  bool closer_receives_ : 1 = false;  // whether a task of close() moves the bytes
+  bool has_message_ : 1 = false;  // whether the session has a message that no receive has returned
+
+ protected:
+  served_state served_;
+  std::uint32_t sent_in_a_row_ = 0;  // bytes since a send has waited
+
+ private:
+  websocket_receive* waiting_ = nullptr;  // the receive that waits for complete()
 };
 
 }  // namespace gyre::http::detail

@@ -8,10 +8,8 @@
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/websocket_broadcast.hpp>
 #include <gyre/io/error.hpp>
-#include <gyre/sync/event.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
-#include <gyre/task/task.hpp>
 
 #include <cstdint>
 #include <utility>
@@ -65,13 +63,19 @@ websocket_driver::websocket_driver(steady_time now, websocket_role role,
                                    websocket_face face)
     : timer_operation(
           [](timer_operation& timer) { static_cast<websocket_driver&>(timer).on_timer(); }),
-      session_(role, settings_pointer::share(options), options.compression, std::move(agreement)),
-      is_paused_(face == websocket_face::coroutines),
       clock_(now),
-      is_awaited_(face == websocket_face::coroutines) {}
+      session_(role, settings_pointer::share(options), options.compression, std::move(agreement)),
+      is_awaited_(face == websocket_face::coroutines),
+      is_paused_(face == websocket_face::coroutines) {}
+
+websocket_driver::extra_state& websocket_driver::extras() {
+  if (extras_ == nullptr) extras_ = std::make_unique<extra_state>();
+  return *extras_;
+}
 
 void websocket_driver::abandon() noexcept {
-  if (!std::exchange(has_ended_, true)) {
+  if (!has_ended_) {
+    has_ended_ = true;
     is_opened_ = false;
     report_end(websocket_errc::ended, {}, /*has_left=*/true);
   }
@@ -82,7 +86,8 @@ void websocket_driver::abandon() noexcept {
 
 template <class Work>
 void websocket_driver::run_turn(Work work) noexcept {
-  const bool is_within_turn = std::exchange(is_in_turn_, true);
+  const bool is_within_turn = is_in_turn_;
+  is_in_turn_ = true;
   try {
     work();
     if (is_within_turn) return;
@@ -102,7 +107,8 @@ void websocket_driver::run_turn(Work work) noexcept {
 
 void websocket_driver::take_input(io::input& input) {
   run_turn([&] {
-    if (!std::exchange(is_opened_, true)) {
+    if (!is_opened_) {
+      is_opened_ = true;
       deliver_open();
       if (is_stopping() && !is_awaited_) go_away();
     }
@@ -163,7 +169,8 @@ void websocket_driver::on_output_taken() noexcept {
 }
 
 void websocket_driver::on_disconnected() noexcept {
-  if (std::exchange(has_ended_, true)) return;
+  if (has_ended_) return;
+  has_ended_ = true;
   report_end(websocket_errc::ended, {}, /*has_left=*/true);
 }
 
@@ -251,7 +258,7 @@ bool websocket_driver::may_send(std::size_t size) noexcept {
 }
 
 void websocket_driver::note_message() noexcept {
-  must_report_ = reports_writes();
+  must_report_ = !is_awaited_ && reports_writes();
   note_output();
 }
 
@@ -301,12 +308,14 @@ std::size_t websocket_driver::max_pending() const noexcept {
 }
 
 void websocket_driver::pause_reading() noexcept {
-  if (has_ended_ || is_closing_ || std::exchange(is_paused_, true)) return;
+  if (has_ended_ || is_closing_ || is_paused_) return;
+  is_paused_ = true;
   pause_input();
 }
 
 void websocket_driver::resume_reading() noexcept {
-  if (has_ended_ || !std::exchange(is_paused_, false)) return;
+  if (has_ended_ || !is_paused_) return;
+  is_paused_ = false;
   if (!is_full_) resume_input();
   arm_timer();
 }
@@ -364,17 +373,15 @@ void websocket_driver::act_at_deadline() {
 
 void websocket_driver::subscribe_to(websocket_broadcast& broadcast) {
   if (has_ended_ || !is_opened_) return;
-  if (broadcasts_ == nullptr) {
-    broadcasts_ =
-        std::make_unique<std::shared_ptr<broadcast_link>>(std::make_shared<broadcast_link>(*this));
-  }
-  const std::shared_ptr<broadcast_link>& link = *broadcasts_;
+  std::shared_ptr<broadcast_link>& link = extras().broadcasts;
+  if (link == nullptr) link = std::make_shared<broadcast_link>(*this);
   spawn(loop(), broadcast.forward_to(link),
         {.stop = link->stop_token(), .name = "websocket broadcast"});
 }
 
 void websocket_driver::wake_broadcasts() noexcept {
-  if (broadcasts_ != nullptr && pending_output() <= max_pending()) (*broadcasts_)->wake();
+  if (extras_ == nullptr || extras_->broadcasts == nullptr) return;
+  if (pending_output() <= max_pending()) extras_->broadcasts->wake();
 }
 
 // --- Closing ---
@@ -383,7 +390,8 @@ void websocket_driver::begin_close(close_code code, std::string_view reason) {
   check_close(code, reason);
   if (is_closing_ || has_ended_) return;
   is_closing_ = true;
-  if (std::exchange(is_paused_, false) && !is_full_) resume_input();
+  if (is_paused_ && !is_full_) resume_input();
+  is_paused_ = false;
   send_close(code, reason);
 }
 
@@ -394,7 +402,8 @@ void websocket_driver::send_close(close_code code, std::string_view reason) {
 }
 
 void websocket_driver::end(std::error_code reason, std::exception_ptr failure) noexcept {
-  if (std::exchange(has_ended_, true)) return;
+  if (has_ended_) return;
+  has_ended_ = true;
   try {
     flush_all();
   } catch (...) {
@@ -407,8 +416,10 @@ void websocket_driver::end(std::error_code reason, std::exception_ptr failure) n
 // Tells the program, and the owner of the transport, of the end.
 void websocket_driver::report_end(std::error_code reason, std::exception_ptr failure,
                                   bool has_left) noexcept {
-  if (broadcasts_ != nullptr) (*broadcasts_)->end();
-  broadcasts_.reset();
+  if (extras_ != nullptr && extras_->broadcasts != nullptr) {
+    extras_->broadcasts->end();
+    extras_->broadcasts.reset();
+  }
   if (failure) {
     reason = io::errc::aborted;
   } else if (exceeds_limit_) {

@@ -2,6 +2,8 @@
 // websocket_driver: the life of a WebSocket, over any transport, and for any program.
 #pragma once
 
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/move_only_function.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/http/detail/websocket_clock.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
@@ -12,6 +14,8 @@
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/task.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +27,11 @@
 #include <string_view>
 #include <system_error>
 
-namespace gyre::http::detail {
+namespace gyre::http {
+
+class websocket;
+
+namespace detail {
 
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is not deleted by its base
 class websocket_core;
@@ -37,11 +45,11 @@ constexpr std::size_t max_output_while_reading(std::size_t output_limit) noexcep
 /// The side of the program: handlers that are called, or coroutines that await.
 enum class websocket_face : std::uint8_t { handlers, coroutines };
 
-/// Joins frames, time limits and the program. Derived classes move the bytes: websocket_protocol
-/// those of a TCP connection, transport_driver those of a websocket_transport. Classes derived from
-/// these are the face towards the program: called_websocket has handlers, websocket_core is awaited
-/// by coroutines. All functions of the face are called within turns: of input, of the timer, of
-/// output that was taken.
+/// Joins frames, time limits and the program. Two derived classes are the face towards the program:
+/// called_websocket has handlers, websocket_core is awaited by coroutines. Classes derived from a
+/// face move the bytes: websocket_protocol those of a TCP connection, transport_driver those of a
+/// websocket_transport. All functions of the face are called within turns: of input, of the timer,
+/// of output that was taken.
 ///
 /// | state | a message | the peer's Close | its FIN | the timer |
 /// |---|---|---|---|---|
@@ -84,6 +92,15 @@ class websocket_driver : public websocket_connection, timer_operation {
   bool is_compressed() const noexcept override { return session_.is_compressed(); }
 
  protected:
+  class broadcast_link;
+  // Parts that few sockets need, in a block of their own.
+  struct extra_state : gyre::detail::slab_object {
+    std::shared_ptr<broadcast_link> broadcasts;    // null without a subscription
+    std::unique_ptr<manual_reset_event> change;    // made by a coroutine's first wait for a change
+    std::unique_ptr<io::buffer> held;              // bytes that wait for a coroutine's receive
+    move_only_function<task<>(websocket&)> serve;  // a server's function, if it has state
+  };
+
   websocket_driver(steady_time now, websocket_role role, const websocket_options& options,
                    websocket_agreement agreement, websocket_face face);
   ~websocket_driver() = default;
@@ -120,11 +137,13 @@ class websocket_driver : public websocket_connection, timer_operation {
   bool has_ended() const noexcept { return has_ended_; }
   bool is_in_turn() const noexcept { return is_in_turn_; }
   websocket_session& session() noexcept { return session_; }
+  const websocket_session& session() const noexcept { return session_; }
   void update_reading() noexcept;
+  /// Makes the parts that few sockets need. Throws std::bad_alloc.
+  extra_state& extras();
+  extra_state* existing_extras() const noexcept { return extras_.get(); }
 
  private:
-  class broadcast_link;
-
   friend websocket_core;  // the face of coroutines
 
   // --- The face ---
@@ -199,20 +218,21 @@ class websocket_driver : public websocket_connection, timer_operation {
   void act_at_deadline();
   void report_end(std::error_code reason, std::exception_ptr failure, bool has_left) noexcept;
 
-  std::unique_ptr<std::shared_ptr<broadcast_link>> broadcasts_;  // null without a subscription
-  // The flags are in the padding of the members before them.
+  std::unique_ptr<extra_state> extras_;
+  websocket_clock clock_;
+  // The flags are in the padding of the session, and so are members of websocket_core.
   [[no_unique_address]] websocket_session session_;
-  bool is_opened_ = false;  // whether the program knows the socket
-  bool is_in_turn_ = false;
-  bool is_paused_ = false;      // whether the program has paused receiving, or awaits no message
-  bool is_full_ = false;        // whether much output has paused receiving
-  bool exceeds_limit_ = false;  // whether a send was above the limit
-  [[no_unique_address]] websocket_clock clock_;
-  bool is_closing_ = false;   // whether messages that come are dropped
-  bool must_report_ = false;  // whether messages were sent since on_write_complete
-  bool has_ended_ = false;
-  const bool is_awaited_;  // whether the face is that of coroutines
-  receiving mode_ = receiving::messages;
+  const bool is_awaited_ : 1;   // whether the face is that of coroutines
+  bool is_opened_ : 1 = false;  // whether the program knows the socket
+  bool is_in_turn_ : 1 = false;
+  bool is_paused_ : 1;        // whether the program has paused receiving, or awaits no message
+  bool is_full_ : 1 = false;  // whether much output has paused receiving
+  bool exceeds_limit_ : 1 = false;  // whether a send was above the limit
+  bool is_closing_ : 1 = false;     // whether messages that come are dropped
+  bool must_report_ : 1 = false;    // whether messages were sent since on_write_complete
+  bool has_ended_ : 1 = false;
+  receiving mode_ : 1 = receiving::messages;
 };
 
-}  // namespace gyre::http::detail
+}  // namespace detail
+}  // namespace gyre::http

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/exec/event_loop.hpp>
 #include <gyre/http/detail/connection_protocol.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/detail/upgraded_request.hpp>
 #include <gyre/http/detail/websocket_callbacks.hpp>
-#include <gyre/http/detail/websocket_driver.hpp>
+#include <gyre/http/detail/websocket_core.hpp>
 #include <gyre/http/detail/websocket_handshake.hpp>
+#include <gyre/http/detail/websocket_session.hpp>
 #include <gyre/http/websocket_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
@@ -16,29 +18,28 @@
 
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <span>
 #include <utility>
 
 namespace gyre::http::detail {
 
-/// The context of a tcp_connection after an upgrade. Derived classes are its face towards handlers,
-/// and towards a coroutine.
+/// The context of a tcp_connection after an upgrade. `Face`: called_websocket or websocket_core.
 ///
 /// Thread-safety: the loop's thread.
+template <class Face>
 class websocket_protocol : public gyre::detail::slab_object,
                            public connection_protocol,
-                           public websocket_driver {
+                           public Face {
  public:
   websocket_protocol(const websocket_protocol&) = delete;
   websocket_protocol& operator=(const websocket_protocol&) = delete;
   ~websocket_protocol() override = default;
 
   // connection_protocol
-  void on_message(io::input& input) override { take_input(input); }
+  void on_message(io::input& input) override { this->take_input(input); }
   void on_peer_ended() override;
-  void on_low_water() override { on_output_taken(); }
-  void on_closed() noexcept override { on_disconnected(); }
+  void on_low_water() override { this->on_output_taken(); }
+  void on_closed() noexcept override { this->on_disconnected(); }
   void begin_stop() noexcept override;
   void drain() override {}  // the stop waits for the request, which counts as work
   void flush_output() noexcept override;
@@ -46,9 +47,16 @@ class websocket_protocol : public gyre::detail::slab_object,
   event_loop& loop() const override { return shard_->loop(); }
 
  protected:
+  /// `program`: the first arguments of the face.
+  template <class... Program>
   websocket_protocol(net::tcp_connection& tcp, server_shard& shard, upgraded_request request,
                      const websocket_options& options, websocket_agreement agreement,
-                     websocket_face face);
+                     Program&&... program)
+      : Face(std::forward<Program>(program)..., shard.loop().recent_time(), websocket_role::server,
+             options, std::move(agreement)),
+        tcp_(tcp),
+        shard_(shard),
+        request_(std::move(request)) {}
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }
   server_shard& shard() const noexcept { return *shard_; }
@@ -78,20 +86,23 @@ class websocket_protocol : public gyre::detail::slab_object,
   void abort() noexcept override { tcp_.abort(); }
 
   net::tcp_connection& tcp_;
-  const std::shared_ptr<server_shard> shard_;  // a part of the core, which it keeps
+  const shard_pointer shard_;
   upgraded_request request_;
 };
 
+extern template class websocket_protocol<called_websocket>;
+extern template class websocket_protocol<websocket_core>;
+
 /// The server's WebSocket of handlers on a TCP connection.
 ///
-/// Complexity: 208 bytes of the slab, beside those of the session, the handlers and the request.
-class handler_protocol final : public called_websocket<websocket_protocol> {
+/// Complexity: 176 bytes of the slab, beside those of the session, the handlers and the request.
+class handler_protocol final : public websocket_protocol<called_websocket> {
  public:
   handler_protocol(websocket_callbacks callbacks, net::tcp_connection& tcp, server_shard& shard,
                    upgraded_request request, const websocket_options& options,
                    websocket_agreement agreement)
-      : called_websocket(std::move(callbacks), tcp, shard, std::move(request), options,
-                         std::move(agreement)) {}
+      : websocket_protocol(tcp, shard, std::move(request), options, std::move(agreement),
+                           std::move(callbacks)) {}
   ~handler_protocol() override { leave(); }
 };
 

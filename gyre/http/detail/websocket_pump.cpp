@@ -40,8 +40,8 @@ class websocket_pump::send_scope {
 websocket_pump::websocket_pump(event_loop& loop, std::unique_ptr<websocket_transport> transport,
                                websocket_role role, const websocket_options& options,
                                websocket_agreement agreement, inplace_stop_token server_stop)
-    : awaited_websocket(loop, std::move(transport), role, options, std::move(agreement),
-                        server_stop) {
+    : transport_driver(loop, std::move(transport), role, options, std::move(agreement),
+                       server_stop) {
   io::input nothing;
   take_input(nothing);  // opens the socket
 }

@@ -26,7 +26,7 @@ namespace gyre::http::detail {
 /// and control frames; those that send move the bytes of their messages.
 ///
 /// Thread-safety: the loop's thread.
-class websocket_pump final : public awaited_websocket<transport_driver> {
+class websocket_pump final : public transport_driver<websocket_core> {
  public:
   websocket_pump(event_loop& loop, std::unique_ptr<websocket_transport> transport,
                  websocket_role role, const websocket_options& options,

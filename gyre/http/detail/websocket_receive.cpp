@@ -28,10 +28,25 @@ bool websocket_receive::begin_task() {
   return has_task_ = true;
 }
 
+// Begins a wait without a stop callback, and without its atomic operations, if the socket itself
+// ends the receive whenever the coroutine's stop is requested.
+bool websocket_receive::begin_unshared(std::coroutine_handle<> coroutine,
+                                       const task_context& context) noexcept {
+  if (!core_->ends_before(context)) return false;
+  set_context(context);
+  unshared_ = coroutine;
+  return true;
+}
+
+void websocket_receive::complete() noexcept {
+  if (unshared_ == nullptr) return complete_event();
+  gyre::detail::resume(unshared_);
+}
+
 bool websocket_receive::wait(std::coroutine_handle<> coroutine,
                              const task_context& context) noexcept {
   set_context(context);
-  return begin(core_->socket().loop(), coroutine, context);
+  return begin(core_->loop(), coroutine, context);
 }
 
 bool websocket_receive::start() noexcept { return false; }

@@ -39,23 +39,33 @@ class [[nodiscard]] websocket_receive final : gyre::detail::stoppable_wait {
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> coroutine) {
     if (begin_task()) return task_.await_suspend(coroutine);
-    const bool waits = wait(coroutine, gyre::detail::context_of(coroutine));
+    const task_context& context = gyre::detail::context_of(coroutine);
+    if (begin_unshared(coroutine, context)) return gyre::detail::transfer_to(std::noop_coroutine());
+    const bool waits = wait(coroutine, context);
     return gyre::detail::transfer_to(waits ? std::noop_coroutine()
                                            : std::coroutine_handle<>(coroutine));
   }
   std::optional<websocket_message> await_resume();
 
   /// Called by the socket when the receive has ended. May destroy this object.
-  void complete() noexcept { complete_event(); }
+  void complete() noexcept;
+  /// Called by the socket before complete() in place of the stop callback that a wait without one
+  /// lacks: the receive fails as one that was stopped.
+  void note_stop() noexcept {
+    if (unshared_ != nullptr) is_cancelled_ = true;
+  }
 
  private:
   bool begin_task();
+  bool begin_unshared(std::coroutine_handle<> coroutine, const task_context& context) noexcept;
   bool wait(std::coroutine_handle<> coroutine, const task_context& context) noexcept;
   bool start() noexcept override;
   bool cancel() noexcept override;
 
   websocket_core* core_;
   task<> task_;  // moves the bytes, if the transport does not
+  // The coroutine, if only the loop's thread ends the wait; else null.
+  std::coroutine_handle<> unshared_ = nullptr;
   const receiving mode_;
   bool has_begun_ = false;
   bool has_task_ = false;

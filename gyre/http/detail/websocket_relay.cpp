@@ -19,8 +19,8 @@ websocket_relay::websocket_relay(event_loop& loop, std::unique_ptr<websocket_tra
                                  websocket_role role, const websocket_options& options,
                                  websocket_agreement agreement, websocket_callbacks callbacks,
                                  inplace_stop_token server_stop)
-    : called_websocket(std::move(callbacks), loop, std::move(transport), role, options,
-                       std::move(agreement), server_stop) {}
+    : transport_driver(loop, std::move(transport), role, options, std::move(agreement), server_stop,
+                       std::move(callbacks)) {}
 
 task<> websocket_relay::run() {
   io::input nothing;

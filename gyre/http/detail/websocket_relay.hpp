@@ -24,7 +24,7 @@ namespace gyre::http::detail {
 /// the socket has ended and its output was sent.
 ///
 /// Thread-safety: the loop's thread.
-class websocket_relay final : public called_websocket<transport_driver> {
+class websocket_relay final : public transport_driver<called_websocket> {
  public:
   websocket_relay(event_loop& loop, std::unique_ptr<websocket_transport> transport,
                   websocket_role role, const websocket_options& options,

@@ -8,7 +8,7 @@
 namespace gyre::http::detail {
 
 bool websocket_send::await_ready() {
-  auto rest = core_->send(message_);
+  auto rest = core_->send_message(message_);
   if (!rest) return true;
   rest_ = std::move(*rest);
   has_rest_ = true;

@@ -111,9 +111,10 @@ websocket_session::extra_state& websocket_session::extras() {
   return *extras_;
 }
 
-websocket_session::control_frames& websocket_session::control() {
-  if (control_ == nullptr) control_ = std::make_unique<control_frames>();
-  return *control_;
+websocket_session::control_frames& websocket_session::make_control() {
+  std::unique_ptr<control_frames>& frames = extras().control;
+  if (frames == nullptr) frames = std::make_unique<control_frames>();
+  return *frames;
 }
 
 // Drops what has come of a frame or a message, and leaves the memory to the other sockets of the
@@ -134,16 +135,20 @@ void websocket_session::drop_message() noexcept {
 void websocket_session::trim_control() noexcept {
   const bool comes = incoming_ != nullptr && incoming_->state == state::payload &&
                      is_control(incoming_->header.opcode);
-  if (!comes && !has_control_output() && !received_close_) control_.reset();
+  if (comes || has_control_output() || has_received_close() || control() == nullptr) return;
+  extras_->control.reset();
+  const bool is_empty =
+      extras_->subprotocol.empty() && !extras_->packing && !extras_->masks && !extras_->sending;
+  if (is_empty) extras_.reset();
 }
 
 // --- Receiving ---
 
 websocket_session::event websocket_session::next(std::span<const std::byte>& input,
                                                  receiving mode) {
-  if (error_ != websocket_errc{} || received_close_) {
+  if (error_ != 0 || has_received_close()) {
     input = {};
-    return received_close_ ? event::closed : event::failed;
+    return has_received_close() ? event::closed : event::failed;
   }
   if (incoming_ == nullptr) {
     if (input.empty()) return event::wants_input;
@@ -187,7 +192,7 @@ websocket_session::event websocket_session::deliver(bool is_last) noexcept {
 }
 
 websocket_session::event websocket_session::fail(websocket_errc reason) {
-  error_ = reason;
+  error_ = static_cast<std::uint8_t>(reason);
   drop_message();
   if (packing() != nullptr) packing()->inflater.reset();
   send_close(close_code_of(reason), make_error_code(reason).message());
@@ -377,7 +382,7 @@ std::optional<websocket_session::event> websocket_session::take_control(
   const auto received = static_cast<std::size_t>(incoming_->position);
   const std::size_t count =
       std::min(static_cast<std::size_t>(incoming_->header.length) - received, input.size());
-  copy_payload(input, std::span(control().payload).subspan(received, count));
+  copy_payload(input, std::span(make_control().payload).subspan(received, count));
   return incoming_->position == incoming_->header.length ? end_control() : std::nullopt;
 }
 
@@ -389,22 +394,24 @@ std::optional<websocket_session::event> websocket_session::end_control() {
     trim_control();
     return std::nullopt;
   }
+  control_frames& frames = *control();
   const auto payload =
-      std::span(control_->payload).first(static_cast<std::size_t>(incoming_->header.length));
-  io::buffer& output = control_->output;
+      std::span(frames.payload).first(static_cast<std::size_t>(incoming_->header.length));
+  io::buffer& output = frames.output;
   if (output.size() + websocket_header::max_size + payload.size() <= max_control_output) {
     append_control_frame(websocket_opcode::pong, payload, output);
   } else {
     // A reply to the newest of many pings is enough (RFC 6455, 5.5.3).
-    control_->late_pong.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-    control_->has_late_pong = true;
+    frames.late_pong.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    frames.has_late_pong = true;
   }
   return std::nullopt;
 }
 
 std::optional<websocket_session::event> websocket_session::end_close() {
+  control_frames& frames = *control();
   const auto payload =
-      std::span(control_->payload).first(static_cast<std::size_t>(incoming_->header.length));
+      std::span(frames.payload).first(static_cast<std::size_t>(incoming_->header.length));
   close_code code = close_code::none;
   if (!payload.empty()) {
     if (payload.size() == 1) return fail(websocket_errc::bad_close);
@@ -412,7 +419,7 @@ std::optional<websocket_session::event> websocket_session::end_close() {
     if (!may_be_sent(code)) return fail(websocket_errc::bad_close);
     const auto reason = payload.subspan(2);
     if (!is_utf8(reason)) return fail(websocket_errc::bad_utf8);
-    control_->received_reason.assign(reinterpret_cast<const char*>(reason.data()), reason.size());
+    frames.received_reason.assign(reinterpret_cast<const char*>(reason.data()), reason.size());
   }
   received_close_ = code;
   send_close(code, {});
@@ -457,11 +464,12 @@ void websocket_session::append_control_frame(websocket_opcode opcode,
 }
 
 void websocket_session::send_ping() {
-  if (!has_sent_close_) append_control_frame(websocket_opcode::ping, {}, control().output);
+  if (!has_sent_close_) append_control_frame(websocket_opcode::ping, {}, make_control().output);
 }
 
 void websocket_session::send_close(close_code code, std::string_view reason) {
-  if (std::exchange(has_sent_close_, true)) return;
+  if (has_sent_close_) return;
+  has_sent_close_ = true;
   std::array<std::byte, websocket_header::max_control> payload;
   std::size_t size = 0;
   if (code != close_code::none) {
@@ -470,7 +478,7 @@ void websocket_session::send_close(close_code code, std::string_view reason) {
     std::ranges::copy(std::as_bytes(std::span(reason)), payload.begin() + 2);
     size = 2 + reason.size();
   }
-  control_frames& frames = control();
+  control_frames& frames = make_control();
   if (std::exchange(frames.has_late_pong, false)) {
     append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(frames.late_pong)),
                          frames.output);
@@ -479,11 +487,12 @@ void websocket_session::send_close(close_code code, std::string_view reason) {
 }
 
 void websocket_session::append_control(io::buffer& output) {
-  if (control_ == nullptr) return;
-  output.append(control_->output.bytes());
-  control_->output = io::buffer({.prepend = 0});
-  if (std::exchange(control_->has_late_pong, false)) {
-    append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(control_->late_pong)),
+  control_frames* const frames = control();
+  if (frames == nullptr) return;
+  output.append(frames->output.bytes());
+  frames->output = io::buffer({.prepend = 0});
+  if (std::exchange(frames->has_late_pong, false)) {
+    append_control_frame(websocket_opcode::pong, std::as_bytes(std::span(frames->late_pong)),
                          output);
   }
   trim_control();

@@ -50,7 +50,7 @@ enum class websocket_role : std::uint8_t { server, client };
 /// | Close, after this side's | | closed |
 /// | a violation of the protocol or of a limit | Close, unless it was sent | failed |
 ///
-/// An idle session holds 48 bytes. The state of a frame or a message that comes is allocated with
+/// An idle session holds 28 bytes. The state of a frame or a message that comes is allocated with
 /// its first byte, and left to the other sockets of the thread.
 ///
 /// Thread-safety: none.
@@ -82,11 +82,14 @@ class websocket_session {
                                     incoming_->state != state::header);
   }
   /// Returns the reason of event::failed.
-  websocket_errc error() const noexcept { return error_; }
-  bool has_received_close() const noexcept { return received_close_.has_value(); }
-  std::optional<close_code> received_close() const noexcept { return received_close_; }
+  websocket_errc error() const noexcept { return static_cast<websocket_errc>(error_); }
+  bool has_received_close() const noexcept { return received_close_ != close_code(); }
+  std::optional<close_code> received_close() const noexcept {
+    if (!has_received_close()) return std::nullopt;
+    return received_close_;
+  }
   std::string_view received_reason() const noexcept {
-    return control_ != nullptr ? std::string_view(control_->received_reason) : std::string_view();
+    return control() != nullptr ? std::string_view(control()->received_reason) : std::string_view();
   }
 
   // --- Sending ---
@@ -97,7 +100,7 @@ class websocket_session {
   void send_close(close_code code, std::string_view reason);
   /// Whether there are control frames to send.
   bool has_control_output() const noexcept {
-    return control_ != nullptr && (!control_->output.empty() || control_->has_late_pong);
+    return control() != nullptr && (!control()->output.empty() || control()->has_late_pong);
   }
   /// Appends the control frames to `output`.
   void append_control(io::buffer& output);
@@ -176,14 +179,18 @@ class websocket_session {
     std::optional<packing_state> packing = {};
     std::optional<mask_supply> masks = {};  // of a client
     std::optional<outgoing> sending = {};   // the message that is being sent
+    std::unique_ptr<control_frames> control = {};
   };
 
   packing_state* packing() const noexcept {
     return extras_ != nullptr && extras_->packing ? &*extras_->packing : nullptr;
   }
+  control_frames* control() const noexcept {
+    return extras_ != nullptr ? extras_->control.get() : nullptr;
+  }
   std::size_t max_message() const noexcept { return settings_->limits.message; }
   extra_state& extras();
-  control_frames& control();
+  control_frames& make_control();
   void drop_message() noexcept;
   void trim_control() noexcept;
   event fail(websocket_errc reason);
@@ -216,13 +223,12 @@ class websocket_session {
 
   const settings_pointer settings_;
   std::unique_ptr<extra_state> extras_;
-  std::unique_ptr<control_frames> control_;
   std::unique_ptr<incoming> incoming_;  // null while nothing comes
-  websocket_errc error_{};
-  std::optional<close_code> received_close_;
-  const websocket_role role_;
-  bool has_sent_close_ = false;
-  websocket_kind sending_kind_ = websocket_kind::text;  // of the message that begins
+  close_code received_close_{};         // zero before the peer's Close frame
+  std::uint8_t error_ = 0;              // a websocket_errc
+  const websocket_role role_ : 1;
+  bool has_sent_close_ : 1 = false;
+  websocket_kind sending_kind_ : 1 = websocket_kind::text;  // of the message that begins
 };
 
 }  // namespace gyre::http::detail

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <vector>
 
 namespace gyre::net::detail {
@@ -55,6 +56,7 @@ struct connection_backlog {
   std::size_t counted_bytes = 0;    // how many bytes of the three members above the group counts
   std::unique_ptr<attached_output> attachments;  // files and descriptors in `output`
   std::unique_ptr<descriptor_input> descriptors;
+  std::error_code failure;  // the error with which sending has failed
 
   // The idle timeout's timer. It becomes the close timeout's when the connection is closed or
   // sending has failed.

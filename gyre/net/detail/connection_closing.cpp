@@ -113,8 +113,9 @@ void connection_closing::on_sending_failed(std::error_code reason) noexcept {
   self.stop();
   try {
     const steady_time deadline = self.loop().deadline_after(self.group().options().close_timeout);
-    self.loop().start_timer(self.make_backlog().timer, deadline);
-    self.extra().failure = reason;
+    connection_backlog& backlog = self.make_backlog();
+    self.loop().start_timer(backlog.timer, deadline);
+    backlog.failure = reason;
     phase_ = connection_phase::failed;
   } catch (const std::bad_alloc&) {
     end(reason, connection_end::in_order);
@@ -122,7 +123,7 @@ void connection_closing::on_sending_failed(std::error_code reason) noexcept {
 }
 
 std::error_code connection_closing::failure() const noexcept {
-  return has_failed() ? whole_of(*this).existing_extra()->failure : std::error_code();
+  return has_failed() ? backlog_of(whole_of(*this))->failure : std::error_code();
 }
 
 void connection_closing::end(std::error_code reason, connection_end kind) noexcept {

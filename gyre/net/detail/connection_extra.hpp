@@ -10,7 +10,6 @@
 #include <gyre/net/detail/connection_layer.hpp>
 
 #include <memory>
-#include <system_error>
 #include <utility>
 
 namespace gyre::net::detail {
@@ -19,11 +18,10 @@ namespace gyre::net::detail {
 struct connection_extra : gyre::detail::slab_object {
   move_only_any context;
   connection_control* control = nullptr;
-  std::error_code failure;  // why sending has failed
   std::unique_ptr<connection_backlog> backlog;
 };
 
-static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
+static_assert(sizeof(connection_extra) <= 32, "tcp_connection says so");
 
 /// Members of a connection that has a layer.
 struct layered_extra final : connection_extra {
