@@ -21,6 +21,7 @@ struct inplace_stop_source::notification {
   detail::stop_callback_base* first;  // of the callbacks that were not called; guarded by the lock
   detail::atomic<detail::stop_callback_base*> running{nullptr};  // the callback that is called
   detail::atomic<std::uint32_t> waiters{0};  // threads that wait for the end of a callback
+  bool has_waited = false;                   // whether there was a waiter; guarded by the lock
   bool was_destroyed = false;                // whether a callback has destroyed the source
   const ::pthread_t thread = ::pthread_self();
 };
@@ -65,6 +66,10 @@ bool inplace_stop_source::request_stop() noexcept {
   word state = lock_unless(stopped, stopped);
   if ((state & stopped) != 0) return false;
   static_assert(alignof(notification) > flags);
+  if (first(state) == nullptr) {
+    unlock((state & unlinked) | stopped);
+    return true;
+  }
   notification calls{.first = first(state)};
   while (auto* const callback = calls.first) {
     calls.first = callback->next_;
@@ -79,9 +84,10 @@ bool inplace_stop_source::request_stop() noexcept {
     detail::store_and_wake<detail::stop_callback_base*>(calls.running, nullptr);
     state = lock_unless(0, 0);
   }
+  const bool has_waited = calls.has_waited;
   unlock((state & unlinked) | stopped);
   // acquire: pairs with the release in detach(), after which a waiter uses `calls` no more.
-  while (calls.waiters.load(std::memory_order_acquire) != 0) detail::thread_yield();
+  while (has_waited && calls.waiters.load(std::memory_order_acquire) != 0) detail::thread_yield();
   return true;
 }
 
@@ -151,12 +157,15 @@ void inplace_stop_source::detach(detail::stop_callback_base& callback) const noe
   }
   // The callback was never in the list, or has been called, or is being called, possibly by this
   // thread.
-  // relaxed: the lock orders the store of a callback that is being called.
+  // acquire: pairs with the release of request_stop() after a call; makes its effects visible.
   const bool must_wait = calls != nullptr &&
-                         calls->running.load(std::memory_order_relaxed) == &callback &&
+                         calls->running.load(std::memory_order_acquire) == &callback &&
                          ::pthread_equal(calls->thread, ::pthread_self()) == 0;
-  // relaxed: request_stop() reads the number after it has had the lock.
-  if (must_wait) calls->waiters.fetch_add(1, std::memory_order_relaxed);
+  if (must_wait) {
+    // relaxed: request_stop() reads the number after it has had the lock.
+    calls->waiters.fetch_add(1, std::memory_order_relaxed);
+    calls->has_waited = true;
+  }
   unlock(state);
   if (!must_wait) return;
   detail::sleep_while(calls->running, &callback);
