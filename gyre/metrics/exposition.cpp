@@ -59,8 +59,8 @@ double to_seconds(std::chrono::nanoseconds length) noexcept {
   return std::chrono::duration<double>(length).count();
 }
 
-// Returns a text that equal sets of labels share, which are sorted by their names. The separators
-// occur in no name, and a length precedes each value.
+// Returns a key that is equal for equal sets of labels. The caller has sorted the labels by their
+// names. No name contains a separator, and the length of each value precedes it.
 std::string label_set_of(std::span<const label> sorted_labels) {
   std::string text;
   for (const label& label : sorted_labels) {
@@ -284,12 +284,12 @@ exposition::family& exposition::find_or_add(std::string_view name, std::string_v
   return new_family;
 }
 
-void exposition::append_metadata(std::string& output, const family& source,
+void exposition::append_metadata(std::string& output, const family& own_family,
                                  exposition_format format) {
-  output.append("# HELP ").append(source.name).append(" ");
-  append_escaped(output, source.help, format == exposition_format::open_metrics);
-  output.append("\n# TYPE ").append(source.name);
-  switch (source.type) {
+  output.append("# HELP ").append(own_family.name).append(" ");
+  append_escaped(output, own_family.help, format == exposition_format::open_metrics);
+  output.append("\n# TYPE ").append(own_family.name);
+  switch (own_family.type) {
     case kind::counter: output.append(" counter\n"); break;
     case kind::gauge: output.append(" gauge\n"); break;
     case kind::summary: output.append(" summary\n"); break;

@@ -90,7 +90,7 @@ class join_set {
              std::source_location location = std::source_location::current()) {
     task<T> work = as_task(std::move(awaitable));
     if (!work.valid()) detail::throw_empty_task();
-    detail::scope_access::record_if_asked(work, target, name, location);
+    detail::scope_access::record_if_enabled(work, target, name, location);
     detail::join_set_task::start(
         std::make_unique<detail::typed_join_set_task<T>>(*core_, target, std::move(work), name));
   }

@@ -239,7 +239,7 @@ class [[nodiscard]] join_handle {
   static join_handle start(task<T>&& work, executor& target, scope* owner,
                            const joinable_options& options, std::source_location location) {
     if (!work.valid()) detail::throw_empty_task();
-    detail::record_if_asked(work, target, options.name, location);
+    detail::record_if_enabled(work, target, options.name, location);
     join_handle handle;
     handle.state_ = new detail::joinable_state<T>(std::move(work), target, owner, options);
     handle.state_->launch();

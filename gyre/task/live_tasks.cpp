@@ -26,8 +26,8 @@ namespace {
 live_task describe(const live_task_entry& entry, steady_time current_time) {
   live_task task{.name = entry.name() != nullptr ? entry.name() : "",
                  .peer = {},
-                 .from = entry.from(),
-                 .where = entry.where(),
+                 .from = entry.location(),
+                 .where = entry.task_executor(),
                  .age = std::max(current_time - entry.started(), std::chrono::nanoseconds(0)),
                  .has_begun = entry.has_begun()};
   if (entry.details() != nullptr) entry.details()->describe(task);

@@ -177,7 +177,7 @@ TEST_F(LiveTasks, ATaskThatIsDiscardedBeforeItsStartIsRemoved) {
     EXPECT_THAT(live_tasks(), IsEmpty());
   }
   gyre::task<> alone = sleeps();
-  gyre::detail::record_if_asked(alone, executor_, "alone", {});
+  gyre::detail::record_if_enabled(alone, executor_, "alone", {});
   EXPECT_THAT(live_tasks(), SizeIs(1));
   alone = {};
   EXPECT_THAT(live_tasks(), IsEmpty());

@@ -71,7 +71,7 @@ class scope::traced_child final : public detail::slab_object,
 };
 
 // A task that has started. Destroys itself and frees its memory when the task ends; the scope's
-// tasks_end_ has then got the task's error.
+// error_collector_ has then got the task's error.
 class scope::started_child final : task_context {
  public:
   started_child(scope& owner, executor& target) noexcept
@@ -81,7 +81,7 @@ class scope::started_child final : task_context {
   }
 
   void start(task<> work) {
-    detail::task_access::state(work).start_detached(*this, scope_.tasks_end_);
+    detail::task_access::state(work).start_detached(*this, scope_.error_collector_);
   }
 
  private:

@@ -96,7 +96,7 @@ class scope : detail::child_set {
   void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,
              std::source_location location = std::source_location::current()) {
     task<> work = detail::as_task_without_result(std::move(awaitable));
-    detail::record_if_asked(work, target, name, location);
+    detail::record_if_enabled(work, target, name, location);
     spawn_task(target, std::move(work), name);
   }
   // This overload explains wrong arguments: see base/detail/misuse.hpp.
@@ -186,13 +186,13 @@ class scope : detail::child_set {
   using starter = std::conditional_t<detail::records_backtraces, traced_child, posted_child>;
 
   // The end of all tasks of posted_child: adds their errors to the scope.
-  class tasks_end final : public detail::detached_end {
+  class error_collector final : public detail::detached_end {
    public:
-    explicit tasks_end(scope& owner) noexcept : detached_end(&add_error), owner_(owner) {}
+    explicit error_collector(scope& owner) noexcept : detached_end(&add_error), owner_(owner) {}
 
    private:
     static void add_error(const detached_end& self, const std::exception_ptr& error) noexcept {
-      static_cast<const tasks_end&>(self).owner_.add_error(error);
+      static_cast<const error_collector&>(self).owner_.add_error(error);
     }
 
     scope& owner_;
@@ -209,7 +209,7 @@ class scope : detail::child_set {
   // The sum of one_task for each task that has not ended, and of not_closed while the scope is
   // open. Zero after the end.
   detail::atomic<std::size_t> open_{not_closed};
-  tasks_end tasks_end_{*this};
+  error_collector error_collector_{*this};
   end_function* const end_;
   const scope_errors policy_;
   const bool outlives_end_;
@@ -235,9 +235,9 @@ struct scope_access {
   /// Adds `work`, which is about to start on `target`, to the record of live tasks if tasks are
   /// recorded.
   template <class T>
-  static void record_if_asked(task<T>& work, const executor& target, const char* name,
-                              std::source_location location) {
-    detail::record_if_asked(work, target, name, location);
+  static void record_if_enabled(task<T>& work, const executor& target, const char* name,
+                                std::source_location location) {
+    detail::record_if_enabled(work, target, name, location);
   }
   /// Adds the error of `task` to `owner`, unless `task` was cancelled by another stop source than
   /// that of the scope.

@@ -58,7 +58,7 @@ template <awaitable Awaitable>
 void spawn(executor& target, Awaitable awaitable, spawn_options options = {},
            std::source_location location = std::source_location::current()) {
   task<> work = detail::as_task_without_result(std::move(awaitable));
-  detail::record_if_asked(work, target, options.name, location);
+  detail::record_if_enabled(work, target, options.name, location);
   detail::spawn_task(target, std::move(work), std::move(options));
 }
 // This overload explains wrong arguments: see base/detail/misuse.hpp.

@@ -42,7 +42,7 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 }
 
 /// Allocates like slab_allocate(), for short-lived blocks such as coroutine frames: takes a block
-/// from a small stack of the thread. An empty stack is filled half from the slabs.
+/// from a small stack of the thread. If the stack is empty, fills half of it from the slabs first.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
 /// Frees `memory`, a block of slab_allocate_class(); not null. The calling thread keeps up to 128

@@ -134,14 +134,14 @@ class basic_fifo {
     return claim_in_new_segment(old_tail, cells);
   }
 
-  // Claims cells in a new segment after the claim at `claim` did not fit. A segment that this
+  // Claims cells in a new segment after `claimed_position` did not fit. A segment that this
   // thread has not closed must not be dereferenced unless it is still the tail, because it may have
   // been retired meanwhile.
-  [[gnu::noinline]] detail::task_cell& claim_in_new_segment(position_type claim,
+  [[gnu::noinline]] detail::task_cell& claim_in_new_segment(position_type claimed_position,
                                                             std::size_t cells) {
     for (;;) {
-      if (!is_closed(claim)) close_segment(claim);
-      segment_type* const old_segment = segment_of(claim);
+      if (!is_closed(claimed_position)) close_segment(claimed_position);
+      segment_type* const old_segment = segment_of(claimed_position);
       throttle_.slow_down([this] { return pending(); });
       position_type tail = tail_.load(std::memory_order_relaxed);
       if (segment_of(tail) == old_segment && is_closed(tail)) {
@@ -160,9 +160,9 @@ class basic_fifo {
           }
         } while (segment_of(tail) == old_segment && is_closed(tail));
       }
-      claim = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
-      if (index_of(claim) + cells <= CellsPerSegment) {
-        return segment_of(claim)->cells[index_of(claim)];
+      claimed_position = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
+      if (index_of(claimed_position) + cells <= CellsPerSegment) {
+        return segment_of(claimed_position)->cells[index_of(claimed_position)];
       }
     }
   }

@@ -225,7 +225,7 @@ void exchange::run_handler() {
       state_->handler.emplace(*this, loop, target(state_->request));
     }
     begun_ = record.begun();
-    record_if_asked();
+    record_if_enabled();
     state_->handler->start();
   } catch (...) {
     respond_with(std::current_exception());
@@ -234,7 +234,7 @@ void exchange::run_handler() {
 
 // Adds the handler to the live tasks, if tasks are recorded. An ordinary function is not added,
 // because it never waits.
-void exchange::record_if_asked() {
+void exchange::record_if_enabled() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
   live_ = std::make_unique<live_handler>(shard_->loop(), state_->request.method_text_,
@@ -687,7 +687,7 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   upgraded_connection& writer = body_writer_.emplace(*this);
   has_coroutine_ended_ = false;
   if (begun_ == 0) begun_ = trace::detail::begin_now();
-  if (!is_upgraded_) record_if_asked();
+  if (!is_upgraded_) record_if_enabled();
   writing_.emplace(*this, shard_->loop(), is_upgraded_ ? run_(writer) : write_(writer));
   writing_->start();
 }
@@ -763,7 +763,7 @@ void exchange::describe_upgraded(exchange_stream& stream, const upgraded_request
 }
 
 void exchange::start_upgrade(body_source& source) {
-  record_if_asked();
+  record_if_enabled();
   if (source.make_protocol && may_release_request()) return hand_over(source);
   close_connection();
   body_.begin_upgraded(!stream_->must_close());

@@ -200,7 +200,7 @@ class exchange final : public gyre::detail::slab_object,
   bool must_send_continue() const noexcept;
   bool has_whole_file(const body_source& source) noexcept;
   void send_source(body_source& source);
-  void record_if_asked();
+  void record_if_enabled();
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(body_source& source);
   void hand_over(body_source& source);

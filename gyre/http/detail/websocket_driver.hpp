@@ -180,7 +180,7 @@ class websocket_driver : public websocket_connection, timer_operation {
   virtual bool can_send() const noexcept = 0;
   virtual void pause_input() noexcept = 0;
   virtual void resume_input() noexcept = 0;
-  // Makes take_input() be called in the loop's next turn, with the bytes that it has left.
+  // Makes the loop's next turn call take_input() with the bytes that take_input() has not consumed.
   virtual void deliver_rest() noexcept = 0;
   // Whether the server's stop has begun.
   virtual bool is_stopping() const noexcept = 0;

@@ -108,7 +108,7 @@ class uring {
   std::uint64_t thread_ = 0;            // the thread that owns the ring; 0: none yet
   std::atomic<bool> is_in_use_{false};  // whether a thread owns the ring
   bool is_open_ = false;
-  // Completions that were taken out of the ring before those in it.
+  // Completions that set_aside() has moved out of the ring. They are older than those in the ring.
   std::vector<io_uring_cqe> old_completions_;
   std::size_t aside_taken_ = 0;
   std::uint64_t taken_completions_ = 0;

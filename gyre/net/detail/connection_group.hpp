@@ -44,9 +44,9 @@ class connection_group {
   /// Limits for the connections of servers.
   struct limits {
     /// The bytes that all connections together may hold: waiting output and unconsumed input.
-    std::size_t memory = std::numeric_limits<std::size_t>::max();
+    std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
     /// The bytes that each descriptor in a connection's output counts as, except the first.
-    std::size_t further_descriptor = 0;
+    std::size_t bytes_per_further_descriptor = 0;
     /// Whether connections stop reading at high_water if there is no high_water handler.
     bool pause_at_high_water = false;
     /// The idle timeout, unless the options set one.
@@ -125,7 +125,7 @@ class connection_group {
   /// up.
   bool count_held(std::size_t old_bytes, std::size_t bytes) noexcept {
     held_bytes_ += bytes - old_bytes;
-    const std::size_t half_memory = limits_.memory / 2;
+    const std::size_t half_memory = limits_.max_bytes / 2;
     return bytes <= old_bytes || held_bytes_ <= half_memory ||
            bytes <= half_memory / (size_ + handshakes_);
   }
@@ -138,7 +138,7 @@ class connection_group {
   }
   /// Returns the bytes that `count` descriptors of one connection count as.
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
-    return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
+    return count <= 1 ? 0 : (count - 1) * limits_.bytes_per_further_descriptor;
   }
   /// Returns the loop's time, in units of the idle timeout divided by idle_clock_per_timeout; it
   /// wraps around.

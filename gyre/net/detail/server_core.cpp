@@ -188,8 +188,8 @@ void server_core::set_hold(hold reason, bool is_held) {
 connection_group::limits server_core::limits_of_shard() const noexcept {
   // Each further descriptor counts as this many bytes, so that the memory limit bounds descriptors,
   // too: all connections together hold at most half of those that the process may have.
-  return {.memory = options.memory_limit / loops_,
-          .further_descriptor = options.memory_limit / half_of_descriptors(),
+  return {.max_bytes = options.memory_limit / loops_,
+          .bytes_per_further_descriptor = options.memory_limit / half_of_descriptors(),
           .pause_at_high_water = true,
           .idle_timeout = std::chrono::minutes{10}};
 }

@@ -228,22 +228,22 @@ void server_shard::serve_connection(unique_fd connection, const endpoint& peer,
   // Takes the header before code of the program runs, which may throw, so that no other connection
   // can get the header.
   opening_connection arrival{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
-  std::unique_ptr<layer> protocol;
+  std::unique_ptr<layer> new_layer;
   std::exception_ptr error;
   try {
-    protocol = make_layer(*core_.options.transport, {});
-    protocol->offer_protocols(core_.options.application_protocols);
-    protocol->feed(early_bytes);
-    protocol->keep_unread();
-    if (!protocol->is_established()) {
-      return open_layer(std::move(connection), std::move(arrival), std::move(protocol));
+    new_layer = make_layer(*core_.options.transport, {});
+    new_layer->offer_protocols(core_.options.application_protocols);
+    new_layer->feed(early_bytes);
+    new_layer->keep_unread();
+    if (!new_layer->is_established()) {
+      return open_layer(std::move(connection), std::move(arrival), std::move(new_layer));
     }
   } catch (...) {
     error = std::current_exception();
   }
   if (!error) {
     proxy_header_ = std::move(arrival.header);
-    return begin_connection(std::move(connection), peer, std::move(protocol));
+    return begin_connection(std::move(connection), peer, std::move(new_layer));
   }
   connection.reset();
   core_.address_limits_.release(peer);

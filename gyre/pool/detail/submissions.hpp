@@ -214,7 +214,8 @@ class basic_submissions {
     try {
       push_admitted_task(own_shard, build());
     } catch (...) {
-      slots_->release(1);  // the slot is not reserved for the thread, as others may wait
+      // The slot does not return into the thread's reserve: other threads may wait for a slot.
+      slots_->release(1);
       throw;
     }
     return true;

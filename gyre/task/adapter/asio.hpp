@@ -215,7 +215,7 @@ class asio_handler_context final : task_context, operation {
         handler_(std::move(handler)),
         handler_guard_(boost::asio::make_work_guard(handler_, target)),
         guard_(boost::asio::make_work_guard(target)) {
-    record_if_asked(work_, executor_, "asio::async_await", std::source_location{});
+    record_if_enabled(work_, executor_, "asio::async_await", std::source_location{});
     where = &executor_;
     stop = stop_source_.get_token();
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {

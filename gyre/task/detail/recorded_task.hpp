@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_if_asked: adds a task to the record of live tasks until the task ends. See
+// record_if_enabled: adds a task to the record of live tasks until the task ends. See
 // task/live_tasks.hpp.
 #pragma once
 
@@ -53,8 +53,8 @@ class live_task_entry : public slab_object, public intrusive_list_node {
   bool has_begun() const noexcept { return has_begun_.load(std::memory_order_relaxed); }
 
   const char* name() const noexcept { return name_; }  ///< null if the task has no name
-  const std::source_location& from() const noexcept { return location_; }
-  const executor* where() const noexcept { return executor_; }
+  const std::source_location& location() const noexcept { return location_; }
+  const executor* task_executor() const noexcept { return executor_; }
   const live_task_details* details() const noexcept { return details_; }
   steady_time started() const noexcept { return start_time_; }
 
@@ -102,8 +102,8 @@ template <class T>
 
 /// Adds `work`, which is about to start on `target`, to the record if tasks are recorded.
 template <class T>
-void record_if_asked(task<T>& work, const executor& target, const char* name,
-                     std::source_location location) {
+void record_if_enabled(task<T>& work, const executor& target, const char* name,
+                       std::source_location location) {
   if (records_live_tasks()) [[unlikely]]
     add_to_record(work, target, name, location);
 }

@@ -209,9 +209,9 @@ int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
   return 1;
 }
 
-int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
-                                  const unsigned char* offered_names, unsigned int offered_size,
-                                  void* /*argument*/) {
+int callbacks::choose_application_protocol(SSL* ssl, const unsigned char** choice,
+                                           unsigned char* size, const unsigned char* offered_names,
+                                           unsigned int offered_size, void* /*argument*/) {
   const auto& protocols = engine_of(ssl).context_data_->application_protocols;
   const std::span<const unsigned char> names(offered_names, offered_size);
   if (protocols.empty()) {
@@ -355,7 +355,7 @@ void set_server_callbacks(SSL_CTX* context, bool has_tickets) {
   SSL_CTX_set_client_hello_cb(context, &callbacks::note_hello, nullptr);
   SSL_CTX_set_tlsext_servername_callback(context, &callbacks::accept_name);
   SSL_CTX_set_cert_cb(context, &callbacks::choose_certificate, nullptr);
-  SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application, nullptr);
+  SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application_protocol, nullptr);
   SSL_CTX_set_tlsext_status_cb(context, &callbacks::staple);
   if (!has_tickets) return;
   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &callbacks::protect_ticket);

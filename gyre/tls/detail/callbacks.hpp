@@ -31,9 +31,9 @@ struct callbacks {
   static int note_hello(SSL* ssl, int* alert, void* argument);
   static int accept_name(SSL* ssl, int* alert, void* argument);
   static int choose_certificate(SSL* ssl, void* argument);
-  static int choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
-                                const unsigned char* offered_names, unsigned int offered_size,
-                                void* argument);
+  static int choose_application_protocol(SSL* ssl, const unsigned char** choice,
+                                         unsigned char* size, const unsigned char* offered_names,
+                                         unsigned int offered_size, void* argument);
   static int staple(SSL* ssl, void* argument);
   static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                             EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_encrypting);

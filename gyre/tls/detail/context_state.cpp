@@ -196,7 +196,7 @@ std::shared_ptr<loaded_context> load_server_context(const server_options& user_o
                                      "gyre::tls::server_options: handshake_timeout");
   context_data->is_server = true;
   context_data->max_rsa_bits = options.max_rsa_bits;
-  context_data->refuse_unknown_names = options.refuse_unknown_names;
+  context_data->refuses_unknown_names = options.refuse_unknown_names;
   context_data->application_protocols = wire_form(options.application_protocols);
   context_data->handshake_timeout = options.handshake_timeout;
   return context_data;
@@ -220,10 +220,10 @@ std::shared_ptr<loaded_context> load_client_context(const client_options& option
   if (options.own_certificate) use_key_pair(context, load_key_pair(*options.own_certificate));
   set_client_callbacks(context);
   context_data->entries.push_back({std::move(result), {}});
-  context_data->verify = options.verify;
+  context_data->verifies_peer = options.verify;
   context_data->max_rsa_bits = options.max_rsa_bits;
   context_data->application_protocols = wire_form(options.application_protocols);
-  context_data->request_ocsp_staple = options.request_ocsp_staple;
+  context_data->requests_ocsp_staple = options.request_ocsp_staple;
   context_data->handshake_timeout = options.handshake_timeout;
   return context_data;
 }
@@ -239,7 +239,7 @@ const loaded_context::entry* loaded_context::entry_for(std::string_view name) co
     if (dot != std::string::npos && dot != 0) match = by_name.find(key.replace(0, dot, 1, '*'));
   }
   if (match != by_name.end()) return &entries[match->second];
-  return refuse_unknown_names ? nullptr : &entries.front();
+  return refuses_unknown_names ? nullptr : &entries.front();
 }
 
 const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {

@@ -37,14 +37,14 @@ struct loaded_context {
   std::vector<entry> entries;  // the first entry is the default one
   // Maps a lower-case name or wildcard to the index of an entry.
   std::map<std::string, std::size_t> by_name;
-  bool refuse_unknown_names = false;
+  bool refuses_unknown_names = false;
   std::vector<unsigned char> application_protocols;  // the protocols in the wire format of ALPN
   std::shared_ptr<ticket_keys> shared_ticket_keys;
   duration handshake_timeout;
   std::size_t max_rsa_bits = 0;
   bool is_server = false;
-  bool verify = true;
-  bool request_ocsp_staple = false;
+  bool verifies_peer = true;
+  bool requests_ocsp_staple = false;
 };
 
 /// The options of a context and the objects made from them.

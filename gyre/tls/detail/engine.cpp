@@ -88,25 +88,25 @@ engine::engine(const tls_context& context, std::string host, const session& prev
   is_established_ = false;
   if (host_.ends_with('.')) host_.pop_back();
   if (context_data_->is_server) return;  // begin_to_serve() creates the SSL object
-  if (context_data_->verify && host_.empty()) {
+  if (context_data_->verifies_peer && host_.empty()) {
     throw std::system_error(errc::bad_configuration,
                             "gyre::tls: to verify the certificate, the host's name is needed");
   }
   make_ssl();
   SSL* const ssl = ssl_.get();
-  expect_host(ssl, host_, context_data_->verify);
+  expect_host(ssl, host_, context_data_->verifies_peer);
   const auto& protocols = context_data_->application_protocols;
   // SSL_set_alpn_protos() returns 0 on success.
   if (!protocols.empty() &&
       SSL_set_alpn_protos(ssl, protocols.data(), static_cast<unsigned>(protocols.size())) != 0) {
     throw std::bad_alloc();
   }
-  if (context_data_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
+  if (context_data_->requests_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
   // OpenSSL does not verify the certificate of a resumed session again, so that a session with an
   // expired certificate, or for another host, must not be offered.
   auto* const session = static_cast<SSL_SESSION*>(previous_session.native());
   if (previous_session.may_be_offered(context_data_) &&
-      !(context_data_->verify &&
+      !(context_data_->verifies_peer &&
         (has_expired_certificate(session) || !is_of_host(session, host_)))) {
     if (const ssl_session_ptr copy = copy_of(session)) SSL_set_session(ssl, copy.get());
   }

@@ -98,8 +98,8 @@ class alignas(false_sharing_range) recorder {
   /// Returns the activity; nothing if the thread is in none, or changes it meanwhile. Any thread.
   [[nodiscard]] std::optional<activity_info> activity() const noexcept;
 
-  /// Appends the events of both rings since the thread of `owner` began. Any thread. Throws
-  /// std::bad_alloc.
+  /// Appends to `events` the events of both rings that were added since the last adopt(). Any
+  /// thread. Throws std::bad_alloc.
   void append_to(std::vector<event>& events) const;
 
   /// The kernel's id of the thread that writes, or that wrote last. Any thread.

@@ -67,7 +67,7 @@ class task_operation : operation, task_context {
 
   task_operation(executor& target, task<T>&& work, Receiver&& receiver)
       : operation(&run), receiver_(std::move(receiver)), work_(std::move(work)) {
-    record_if_asked(work_, target, "sender", std::source_location{});
+    record_if_enabled(work_, target, "sender", std::source_location{});
     where = &target;
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
       static_cast<task_operation&>(self).complete();
