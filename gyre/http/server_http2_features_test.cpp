@@ -418,12 +418,12 @@ TEST_F(Http2WebSocket, AgreesOnCompression) {
 }
 
 TEST_F(Http2WebSocket, EndsWithItsStream) {
-  for (const std::string& end :
+  for (const std::string& last_frame :
        {frame(reset_frame, 0, 1, big_endian(8)), frame(data_frame, end_stream, 1)}) {
     http2_client from = connect_http2();
     from.send(open_frame(1, "/echo"));
     wait_for(from, "HEADERS 1");
-    from.send(end);
+    from.send(last_frame);
     virtual_time.turn_until([&] { return on->metrics().active == 0; });
     from.send(request_frame(3, "GET", "/text"));
     EXPECT_THAT(wait_for(from, "DATA 3"), HasSubstr("DATA 3 end text\n"));

@@ -371,7 +371,7 @@ task<key_value_watch> key_value::open_watch(shared_bucket bucket, std::string pa
                                             watch_options options) {
   auto reader = std::make_unique<detail::ordered_reader>(bucket->core, bucket->stream,
                                                          reader_config(*bucket, pattern, options));
-  task<> open_task = reader->open();
+  task<> open_task = reader->open_consumer();
   co_await std::move(open_task);
   co_return key_value_watch(std::move(reader), bucket->prefix.size(), options.skips_deletes);
 }
