@@ -237,15 +237,21 @@ class misaligned_hole {
   misaligned_hole() {
     EXPECT_NE(memory_, MAP_FAILED);
     const auto start = reinterpret_cast<std::uintptr_t>(memory_);
-    const std::uintptr_t hole = (start / slab_bytes + 1) * slab_bytes + 4096;
-    ::munmap(reinterpret_cast<void*>(hole), slab_bytes);
+    hole_ = static_cast<std::byte*>(memory_) + (slab_bytes - start % slab_bytes) + 4096;
+    ::munmap(hole_, slab_bytes);
   }
-  ~misaligned_hole() { ::munmap(memory_, bytes); }
+  // The hole may belong to others by now, such as a sanitizer.
+  ~misaligned_hole() {
+    auto* const start = static_cast<std::byte*>(memory_);
+    ::munmap(start, static_cast<std::size_t>(hole_ - start));
+    ::munmap(hole_ + slab_bytes, static_cast<std::size_t>(start + bytes - hole_) - slab_bytes);
+  }
   misaligned_hole& operator=(misaligned_hole&&) = delete;
 
  private:
   static constexpr std::size_t bytes = 4 * slab_bytes;
   void* memory_ = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::byte* hole_ = nullptr;
 };
 
 TEST_F(Slab, ManySlabsAreFewMappingsOfTheKernel) {
