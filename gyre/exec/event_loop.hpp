@@ -164,7 +164,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// while one of the loop's tasks runs another loop or a sync_wait(). timers() is the loop.
   bool running_here() const noexcept final {
     return in_loop_thread() &&
-           // Relaxed: this thread has stored its own run.
+           // relaxed: this thread has stored its own run.
            current_run() == run_.load(std::memory_order_relaxed);
   }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
@@ -317,7 +317,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[gnu::visibility("default")]] static inline constinit thread_local event_loop* current_loop_ =
       nullptr;
 
-  // Every post reads the members below.
+  // Every post reads the next members, up to is_stopped_.
   const bool is_limited_;
   detail::sleep_gate gate_;
   detail::atomic<bool> is_stopped_{false};

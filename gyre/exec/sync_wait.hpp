@@ -41,7 +41,7 @@ class waiting_loop : task_context {
   event_loop& loop_;
   const std::thread::id thread_ = std::this_thread::get_id();
   inplace_stop_source stop_;
-  // Empty after the end of the coroutine.
+  // The stop callback is empty after the end of the coroutine.
   std::optional<inplace_stop_callback<request_stop_of>> on_stop_;
   run_claim claim_;  // held while the coroutine starts, too, which is before the loop runs
   bool is_done_ = false;

@@ -93,7 +93,7 @@ tcp_connection_ref tcp_connection::ref() {
   detail::connection_control*& control = extra().control;
   if (control == nullptr) {
     control = new detail::connection_control(*this, loop(), group().options().output_limit);
-    // Relaxed: no other thread has the object yet.
+    // relaxed: no other thread has the object yet.
     control->is_alive.store(is_open(), std::memory_order_relaxed);
   }
   return tcp_connection_ref(*control);

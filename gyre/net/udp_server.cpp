@@ -377,7 +377,7 @@ void udp_server_socket::add_to(udp_server_metrics& sum) const noexcept {
 udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
     : options(std::move(settings)), loops_(std::move(loops)) {
   detail::require_loops(loops_, "gyre::net::udp_server");
-  // Backend_of() may throw.
+  // backend_of() throws if the poller of a loop does no I/O.
   for (event_loop* loop : loops_) static_cast<void>(io::backend_of(*loop));
 }
 

@@ -359,7 +359,7 @@ class runtime {
   void end_threads();
 
   options options_;
-  // Run() runs this loop, whose only user code are stop callbacks and inline hooks.
+  // run() runs this loop, whose only user code are stop callbacks and inline hooks.
   loop control_loop_;
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;

@@ -165,7 +165,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
 
   /// Returns whether a coroutine or thread waits; a release() then serves the waiters.
   [[nodiscard]] bool has_waiters() const noexcept {
-    // Relaxed: the result is a hint that orders nothing.
+    // relaxed: the result is a hint that orders nothing.
     return (load(std::memory_order_relaxed) & awaited) != 0;
   }
 

@@ -64,7 +64,7 @@ class generator_promise : public slab_frame {
   static constexpr auto final_suspend() noexcept { return final_awaiter{}; }
   static constexpr void return_void() noexcept {}
   void unhandled_exception() noexcept { error_ = std::current_exception(); }
-  // A generator cannot co_await.
+  // The body of a generator cannot co_await, because only the consumer resumes it.
   void await_transform() = delete;
 
   std::suspend_always yield_value(Yielded value) noexcept {

@@ -34,7 +34,7 @@ struct interned_texts {
   label find_or_add(std::string_view text, std::size_t max_bytes) noexcept;
 
   std::mutex mutex;
-  // Its nodes keep their addresses.
+  // The nodes of an unordered_set keep their addresses, which labels refer to.
   std::unordered_set<std::string, text_hash, std::equal_to<>> texts;
   std::size_t bytes = 0;
 };

@@ -23,7 +23,7 @@ class calls_in_flight {
   class call {
    public:
     explicit call(calls_in_flight& calls) noexcept : count_(calls.counts_[own_stripe()].value) {
-      // Relaxed: only the decrement orders the call's effects.
+      // relaxed: only the decrement orders the call's effects.
       count_.fetch_add(1, std::memory_order_relaxed);
     }
     call& operator=(call&&) = delete;

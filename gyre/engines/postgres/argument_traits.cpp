@@ -83,7 +83,7 @@ void write_real(argument_writer& output, double number) {
   if (std::isnan(number)) return output.write_text("NaN");
   if (std::isinf(number)) return output.write_text(number > 0 ? "Infinity" : "-Infinity");
   if (output.type() != oids::numeric) return write_number_as_text(output, number);
-  // PostgreSQL's numeric takes no exponent.
+  // The number is written without an exponent.
   std::array<char, 1100> text;
   const auto end = std::to_chars(text.begin(), text.end(), number, std::chars_format::fixed).ptr;
   output.write_text(std::string_view(text.data(), end));

@@ -38,7 +38,7 @@ std::string excerpt_of(std::string_view text) {
                                                                    : excerpt_of(node.text));
 }
 
-// Parses a node's text as a number.
+// Returns the number that the text of `node` spells. `type`: its name in errors.
 template <class Number>
 Number number_of(const reply_node& node, const char* type) {
   std::string_view text = detail::to_text(node);

@@ -167,7 +167,7 @@ cron_expression::cron_expression(std::string_view text) {
   days_ = static_cast<std::uint32_t>(parse_field(2));
   months_ = static_cast<std::uint16_t>(parse_field(3));
   const std::uint64_t weekdays = parse_field(4);
-  // Cron counts Sunday as 0 and as 7.
+  // In a cron expression, 0 and 7 both mean Sunday.
   weekdays_ = static_cast<std::uint8_t>((weekdays | weekdays >> 7) & 0x7f);
   needs_both_ = parts[2].starts_with('*') || parts[4].starts_with('*');
 }

@@ -24,7 +24,7 @@ class operation_chain {
   /// Counts operations that wait in chains, without the first one of each chain, which the inbox
   /// counts.
   void add_pending(std::size_t operations) noexcept {
-    // Relaxed: the count orders nothing.
+    // relaxed: the count orders nothing.
     pending_count_.fetch_add(operations, std::memory_order_relaxed);
   }
   void subtract_pending(std::size_t operations) noexcept {

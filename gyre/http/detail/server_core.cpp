@@ -499,7 +499,7 @@ void server_core::finish_stop() {
 }
 
 void server_core::disconnect() noexcept {
-  // Destroyed after the lock was released.
+  // Declared outside the lock, so that the callbacks are destroyed after its release.
   std::vector<move_only_function<void()>> unused_callbacks;
   {
     const std::lock_guard lock(mutex_);

@@ -120,7 +120,7 @@ class transport_driver : public Face, protected input_receiver {
   auto_reset_event wake_;               // ends the wait for input
   bool is_waiting_ = false;             // whether wait_for_input() runs
   bool has_failed_ = false;             // whether nothing can be sent any more
-  // Last: the callback may run at once.
+  // The last member, because its constructor may call begin_stop, which uses the others.
   std::optional<inplace_stop_callback<begin_stop>> server_stop_;
 };
 

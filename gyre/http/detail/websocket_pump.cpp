@@ -113,7 +113,7 @@ std::optional<task<>> websocket_pump::finish_send(std::size_t /*size*/) {
   return send_all_output();
 }
 
-// Sends the output that waits now.
+// Sends the frames that wait in the queue at the call.
 task<> websocket_pump::send_all_output() {
   const std::uint64_t end = sent_ + queued_output();
   while (sent_ < end) {

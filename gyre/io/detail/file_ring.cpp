@@ -97,7 +97,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 
 void file_ring::prepare_entry(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // A system call has the same limit.
+  // read(2) and write(2) transfer at most as many bytes at once.
   constexpr std::size_t max_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, max_bytes));
   switch (command.kind) {

@@ -156,7 +156,7 @@ void server_core::adopt(unique_fd connection) {
 
 void server_core::adopt(unique_fd connection, const endpoint& peer) {
   unique_fd fd = io::made_non_blocking(std::move(connection));
-  // Peer_endpoint() throws if the socket is not connected.
+  // peer_endpoint() throws if the socket is not connected.
   const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();
   if (peer_address.is_ip()) apply(options.connections, socket_ref(fd.get()));
   adopt(std::move(fd), peer.is_ip() ? peer : peer_address, nullptr);
@@ -165,7 +165,7 @@ void server_core::adopt(unique_fd connection, const endpoint& peer) {
 void server_core::adopt(released_connection connection) {
   auto content = std::make_unique<released_connection>(std::move(connection));
   unique_fd fd = std::move(content->socket);
-  // Peer_endpoint() throws if the socket is not connected.
+  // peer_endpoint() throws if the socket is not connected.
   const endpoint peer_address = socket_ref(fd.get()).peer_endpoint();
   const endpoint peer = content->peer.is_ip() ? content->peer : peer_address;
   adopt(std::move(fd), peer, std::move(content));

@@ -110,7 +110,7 @@ class admission {
   /// keeps its slots as long as its current task runs, which may be long.
   void set_workers(std::size_t count) noexcept {
     const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_size_);
-    // Relaxed: the value publishes no other data.
+    // relaxed: the value publishes no other data.
     worker_chunk_size_.store(share, std::memory_order_relaxed);
   }
   /// Releases the slot, if any, of a task that no worker starts.

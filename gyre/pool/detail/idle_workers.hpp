@@ -120,15 +120,15 @@ class idle_workers {
 
   /// The numbers of workers that sleep and that search; exact while nothing changes.
   [[nodiscard]] std::size_t sleepers() const noexcept {
-    // Relaxed: the state is read as a statistic.
+    // relaxed: the state is read as a statistic.
     return sleepers_in(state_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] std::size_t searchers() const noexcept {
-    // Relaxed: the state is read as a statistic.
+    // relaxed: the state is read as a statistic.
     return searchers_in(state_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] bool are_busy() const noexcept {
-    // Relaxed: the state is read as a statistic.
+    // relaxed: the state is read as a statistic.
     return (state_.load(std::memory_order_relaxed) & busy) != 0;
   }
   /// The number of sleeps that were ended by a notification.

@@ -299,7 +299,7 @@ class work_deque {
     update_limits();
   }
 
-  // Only the owner writes the members below.
+  // Only the deque's owner writes the members up to has_contention_.
   alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};
   position floor_ = 0;     // the top when the owner last held the lock
   position limit_ = 0;     // the maximum of the bottom

@@ -138,7 +138,7 @@ void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
 // The last task and the last step end under the lock, so that their threads no longer use this
 // object when their end is seen here.
 bool shutdown_sequence::try_finish() noexcept {
-  // Destroyed after the lock is released.
+  // Declared before the lock, so that the entries are destroyed after its release.
   std::vector<std::shared_ptr<shutdown_entry>> unused_entries;
   std::unique_lock lock(mutex_);
   // acquire: pairs with the release in end_task().

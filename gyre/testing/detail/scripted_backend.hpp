@@ -72,7 +72,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   bool has_seen_end() const noexcept;
   bool has_arrivals() const noexcept { return !arrivals_.empty(); }
 
-  // The backend calls the functions below.
+  // --- Called by scripted_backend ---
   /// Performs as much of the request as is possible now. Returns EAGAIN if nothing is possible.
   io::result perform(io::request& request, io::receive_memory& memory) noexcept;
   /// Completes the requests of the handle that can be performed.

@@ -142,7 +142,7 @@ class alignas(false_sharing_range) recorder {
 /// more than an event costs.
 inline gyre::detail::tick_count min_function_length() noexcept {
   if constexpr (is_compiled_in) {
-    // Relaxed: the setting orders nothing.
+    // relaxed: the setting orders nothing.
     return min_recorded_length.load(std::memory_order_relaxed);
   } else {
     return 0;

@@ -280,7 +280,7 @@ class reply {
     error.read("description", text);
     constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
     if (status > max || code > max) error.refuse("error");
-    // Servers before 2.4 send only the status.
+    // NATS servers before 2.4 send an error's status without its code.
     if (code == 0) code = static_cast<std::uint64_t>(jetstream_errc::bad_request);
     throw server_error(static_cast<jetstream_errc>(code), static_cast<int>(status), std::move(text),
                        std::string(operation_));

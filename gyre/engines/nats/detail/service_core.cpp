@@ -141,7 +141,7 @@ void service_core::start(task<> work) {
 }
 
 void service_core::fail(std::exception_ptr error) noexcept {
-  // Stop() ends the coroutines by an error, which is no failure.
+  // stop() ends the coroutines by an error, which is no failure.
   if (stop_.stop_requested()) return;
   failure_ = std::move(error);
   stop();
