@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 import vl_convert
+from altair.utils import schemapi
 
 SHOWN = "shown"  # the signal that holds the labels of the visible contenders
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -233,7 +235,8 @@ def _finish(chart: alt.LayerChart, title: str) -> alt.LayerChart:
 
 def finished(chart: alt.LayerChart, labels: Sequence[str]) -> dict[str, Any]:
     """The chart's specification, with the signal that the legend's toggles set."""
-    return chart.add_params(alt.param(name=SHOWN, value=list(labels))).to_dict()
+    shown = chart.add_params(alt.param(name=SHOWN, value=list(labels)))
+    return shown.to_dict(validate=schemapi.DEBUG_MODE)
 
 
 def for_page(specification: dict[str, Any]) -> dict[str, Any]:
@@ -257,12 +260,18 @@ def _without_legends(layer: dict[str, Any]) -> dict[str, Any]:
     return {**layer, "encoding": encoding}
 
 
+def unchecked() -> AbstractContextManager[None]:
+    """Draws without comparing each part of a chart with the schema of Vega-Lite, which takes longer."""
+    return schemapi.debug_mode(False)
+
+
 def export(specification: dict[str, Any], path: Path) -> None:
     """Writes the chart as `path`.svg and `path`.png, for a light background."""
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = {**specification, "background": "white", "padding": 16, "config": theme()}
-    path.with_suffix(".svg").write_text(vl_convert.vegalite_to_svg(plain), encoding="utf-8")
-    path.with_suffix(".png").write_bytes(vl_convert.vegalite_to_png(plain, scale=2))
+    svg = vl_convert.vegalite_to_svg(plain)
+    path.with_suffix(".svg").write_text(svg, encoding="utf-8")
+    path.with_suffix(".png").write_bytes(vl_convert.svg_to_png(svg, scale=2))
 
 
 def theme() -> dict[str, Any]:

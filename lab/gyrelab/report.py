@@ -16,7 +16,10 @@ from gyrelab.results import Results
 
 def write(chosen: dict[str, Results], out: Path) -> Path:
     """Writes the page, and the charts into `charts/` beside it. `chosen`: experiment -> results."""
-    shown = [sections.make(results, results.experiment(name)) for name, results in chosen.items()]
+    with charts.unchecked():
+        shown = [
+            sections.make(results, results.experiment(name)) for name, results in chosen.items()
+        ]
     out.parent.mkdir(parents=True, exist_ok=True)
     for section in shown:
         for name, chart in section.exports():
