@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the sharded inbox. In small segments tasks often reach the end, where segments are
-// linked and reused.
+// Tests of the sharded inbox; inbox_stress_test.cpp has those with many threads. In small segments
+// tasks often reach the end, where segments are linked and reused.
 #include <gyre/exec/inbox/sharded.hpp>
 
-#include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
 #include <gyre/exec/inbox/inbox_test_suite.hpp>
 
-#include <deque>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -15,7 +13,6 @@ namespace gyre::inbox::suite {
 
 using sharded_inboxes = ::testing::Types<sharded, basic_sharded<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(sharded, InboxSuite, sharded_inboxes);
-INSTANTIATE_TYPED_TEST_SUITE_P(sharded, InboxStressSuite, sharded_inboxes);
 
 static_assert(sharded::order == ordering::per_producer);
 
@@ -32,29 +29,6 @@ TYPED_TEST(Sharded, ALoopThatPostsToItselfPassesTheHighWaterMark) {
   });
   EXPECT_EQ(run(inbox), 1 + static_cast<std::size_t>(tasks));
   EXPECT_EQ(seen, numbers_up_to(tasks));
-}
-
-TYPED_TEST(Sharded, OneThreadPostsToHundredsOfInboxes) {
-  constexpr int inboxes = 300;
-  std::vector<std::unique_ptr<TypeParam>> all;
-  for (int i = 0; i < inboxes; ++i) all.push_back(std::make_unique<TypeParam>());
-  std::deque<ledger> books;
-  for (int i = 0; i < inboxes; ++i) books.emplace_back(1);
-  std::thread([&] {
-    for (int number = 0; number < 10; ++number) {
-      for (std::size_t i = 0; i < inboxes; ++i) post(*all[i], books[i], 0, number);
-    }
-    // The remaining shards are found after others have ended.
-    for (std::size_t i = 0; i < inboxes; i += 2) all[i].reset();
-    TypeParam fresh;
-    fresh.push([] {});
-    for (std::size_t i = 1; i < inboxes; i += 2) post(*all[i], books[i], 0, 10);
-  }).join();
-  for (std::size_t i = 1; i < inboxes; i += 2) {
-    EXPECT_EQ(all[i]->pending(), 11U);
-    EXPECT_EQ(run(*all[i]), 11U);
-    EXPECT_EQ(books[i].next().front(), 11);
-  }
 }
 
 TYPED_TEST(Sharded, AnInboxAtTheAddressOfADeadOneIsAnother) {
