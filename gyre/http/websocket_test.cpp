@@ -257,6 +257,12 @@ TEST_F(HttpWebsocket, FailsAfterItWasMovedFrom) {
 
 // --- Servers that misbehave ---
 
+std::string switching(const std::string& accept, std::string_view more = "") {
+  return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+         "Sec-WebSocket-Accept: " +
+         accept + "\r\n" + std::string(more) + "\r\n";
+}
+
 // Answers one handshake by `respond`, which gets the value of Sec-WebSocket-Accept.
 class misbehaving_server {
  public:
@@ -265,6 +271,29 @@ class misbehaving_server {
   explicit misbehaving_server(gyre::event_loop& loop) : listener_(loop, any_port()) {}
   std::string url() const { return "ws://" + listener_.local_endpoint().to_string() + "/"; }
   task<> serve(responder respond) {
+    auto answering = answer(std::move(respond));
+    gyre::net::tcp_stream peer = co_await std::move(answering);
+    peer.shutdown(gyre::net::shutdown_side::send);
+    for (;;) {
+      const auto bytes = co_await peer.receive();
+      if (bytes.empty()) co_return;
+      received += bytes.text();
+    }
+  }
+  // Sends the frames after the client's first bytes, and resets the connection.
+  task<> send_and_reset(std::string frames) {
+    auto answering = answer([](const std::string& accept) { return switching(accept); });
+    gyre::net::tcp_stream peer = co_await std::move(answering);
+    static_cast<void>(co_await peer.receive());
+    auto writing = peer.write_all(frames);
+    co_await std::move(writing);
+    peer.options().set_linger(0s);
+  }
+
+  std::string received;
+
+ private:
+  task<gyre::net::tcp_stream> answer(responder respond) {
     auto accepting = listener_.accept();
     gyre::net::tcp_stream peer = co_await std::move(accepting);
     gyre::io::buffer in;
@@ -277,25 +306,11 @@ class misbehaving_server {
     const std::string response = respond(gyre::http::detail::accept_key_of(key));
     auto writing = peer.write_all(response);
     co_await std::move(writing);
-    peer.shutdown(gyre::net::shutdown_side::send);
-    for (;;) {
-      const auto bytes = co_await peer.receive();
-      if (bytes.empty()) co_return;
-      received += bytes.text();
-    }
+    co_return peer;
   }
 
-  std::string received;
-
- private:
   gyre::net::tcp_listener listener_;
 };
-
-std::string switching(const std::string& accept, std::string_view more = "") {
-  return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-         "Sec-WebSocket-Accept: " +
-         accept + "\r\n" + std::string(more) + "\r\n";
-}
 
 // The reply to what came before a receive waited is sent all the same.
 TEST_F(HttpWebsocket, RepliesToFramesThatComeWithTheHandshake) {
@@ -333,6 +348,32 @@ TEST_F(HttpWebsocket, RepliesToFramesThatComeWithTheHandshake) {
   const std::string pong = reply_to(frame(fin | 9, "", false) + close);
   EXPECT_EQ(pong.substr(0, 1), frame(fin | 10, "").substr(0, 1));
   EXPECT_EQ(code_in(pong.substr(6)), 1001);
+}
+
+// A server that is gone cannot take the Pong, and has sent its messages all the same.
+TEST_F(HttpWebsocket, AClientReceivesWhatCameBeforeItsServerWasGone) {
+  misbehaving_server server(loop);
+  std::vector<std::string> received;
+  std::error_code code;
+  const auto talk = [&]() -> task<> {
+    auto connecting = connect_websocket(server.url());
+    websocket socket = co_await std::move(connecting);
+    co_await socket.send_text("go");
+    try {
+      while (const auto message = co_await socket.receive()) received.emplace_back(message->text());
+    } catch (const std::system_error& failed) {
+      code = failed.code();
+    }
+  };
+  const auto both = [&]() -> task<> {
+    const std::string hello = frame(fin | 1, "hello", false);
+    auto all =
+        gyre::when_all(server.send_and_reset(frame(fin | 9, "", false) + hello + hello), talk());
+    co_await std::move(all);
+  };
+  run(both());
+  EXPECT_EQ(received, (std::vector<std::string>{"hello", "hello"}));
+  EXPECT_TRUE(code) << "the server closed without a Close frame";
 }
 
 TEST_F(HttpWebsocket, FailsForMisbehavingServers) {

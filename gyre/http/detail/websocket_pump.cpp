@@ -55,8 +55,14 @@ task<> websocket_pump::receive_message() {
     for (;;) {
       flush_control();
       if (has_queued_output() && !is_sending_ && can_send()) {
-        auto sending = send_all_output();
-        co_await std::move(sending);
+        // A peer that is gone may have sent messages before.
+        try {
+          auto sending = send_all_output();
+          co_await std::move(sending);
+        } catch (...) {
+          error = gyre::detail::caught_error();
+        }
+        if (error && gyre::detail::is_cancelled(error)) break;
       }
       if (has_message() || has_ended()) break;
       if (!transport().input().empty()) {
@@ -82,9 +88,9 @@ task<> websocket_pump::receive_message() {
     error = gyre::detail::caught_error();
   }
   if (error && !gyre::detail::is_cancelled(error)) {
-    end_now(net::detail::code_of(error));
+    if (!has_message()) end_now(net::detail::code_of(error));
     // A peer that has closed may be gone before the reply.
-    if (transport_driver::session().has_received_close()) error = nullptr;
+    if (has_message() || transport_driver::session().has_received_close()) error = nullptr;
   }
   if (error) co_await gyre::detail::fail_with(error);
 }
