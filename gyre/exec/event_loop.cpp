@@ -412,7 +412,9 @@ void event_loop::record_timers(std::uint64_t begin, duration lateness,
   }
   if (lateness < notable_lateness) [[likely]]
     return;
-  const std::uint64_t length = detail::measured_tick_rate().to_ticks(lateness);
+  // A loop that is behind records this in each turn, and a measurement reads both clocks 8 times.
+  static const detail::tick_rate rate = detail::measured_tick_rate();
+  const std::uint64_t length = rate.to_ticks(lateness);
   recorder_->push({.begin = time - std::min(length, time),
                    .length = length,
                    .kind = trace::detail::event_kind::late_timers,

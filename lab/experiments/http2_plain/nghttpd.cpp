@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nghttpd, the server of nghttp2: one worker, files from a folder, which it keeps open. It reads
 // the body of an upload to its end before it answers by a file. The window of a connection is
-// 1 MiB, as gyre's.
+// 1 MiB, four times gyre's.
 #include <lab/harness/http2/workload.hpp>
 #include <lab/harness/program.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gyre's loop with moodycamel::ConcurrentQueue as its inbox, with the back pressure of gyre's own
-// inboxes, blocks of 256 tasks, and tasks that run where they were dequeued.
+// inboxes, blocks of 256 tasks, and tasks that run where they were dequeued. Each thread that posts
+// has a producer token, as its documentation advises.
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/inbox/detail/throttle.hpp>
@@ -30,7 +31,7 @@ class moodycamel_bounded {
 
   template <class F>
   void push(F&& callable) {
-    if (!queue_.enqueue(task(std::forward<F>(callable)))) throw std::bad_alloc();
+    if (!queue_.enqueue(token(), task(std::forward<F>(callable)))) throw std::bad_alloc();
     // The queue's size is a sum over all producers, so it is not asked for each task.
     thread_local unsigned pushed = 0;
     if (++pushed % 1024 == 0) throttle_.slow_down([this] { return pending(); });
@@ -68,6 +69,12 @@ class moodycamel_bounded {
 
   static constexpr std::size_t batch_size = 256;
   static constexpr std::size_t high_water = std::size_t{1} << 14;  // as inbox::fifo
+
+  // There is one inbox in the process, which outlives the threads that post.
+  moodycamel::ProducerToken& token() {
+    thread_local moodycamel::ProducerToken own_token(queue_);
+    return own_token;
+  }
 
   bool refill() {
     next_ = 0;

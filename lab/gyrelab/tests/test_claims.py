@@ -36,7 +36,7 @@ def test_verdicts_follow_the_figures() -> None:
     assert verdicts["sharded_over_queues"].answer == claims.HOLDS
     assert verdicts["moodycamel_over_mutex"].answer == claims.FAILS
     assert "below" in verdicts["moodycamel_over_mutex"].note
-    everywhere = verdicts["both_ahead_up_to_four"]
+    everywhere = verdicts["both_ahead_up_to_two"]
     assert everywhere.answer == claims.HOLDS
     assert everywhere.note.startswith("lowest at callable=16 neighbours=0 producers=")
 
@@ -50,7 +50,7 @@ def test_mean_tells_its_lowest_cell() -> None:
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
     note = verdicts["fifo_over_queues"].note
     assert re.search(r"mean of \d+ cells, \d\.\d\d at .*producers=8", note)
-    assert "mean of" not in verdicts["both_ahead_up_to_four"].note
+    assert "mean of" not in verdicts["both_ahead_up_to_two"].note
     assert "mean of" not in verdicts["moodycamel_over_mutex"].note
 
 
@@ -60,9 +60,9 @@ def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:
         if run["contender"] == "libuv" and run["cell"]["producers"] == 1:
             run["metrics"]["ns_per_task"] = 1.0 + run["round"] / 100
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
-    assert verdicts["both_ahead_up_to_four"].answer == claims.FAILS
-    assert "producers=1" in verdicts["both_ahead_up_to_four"].note
-    assert "1 outside of " in verdicts["both_ahead_up_to_four"].note
+    assert verdicts["both_ahead_up_to_two"].answer == claims.FAILS
+    assert "producers=1" in verdicts["both_ahead_up_to_two"].note
+    assert "1 outside of " in verdicts["both_ahead_up_to_two"].note
 
 
 def test_a_cell_that_is_level_but_for_noise_leaves_a_claim_on_every_cell_undecided() -> None:
@@ -78,7 +78,7 @@ def test_a_cell_that_is_level_but_for_noise_leaves_a_claim_on_every_cell_undecid
             )
             metrics["ns_per_task"] = slower * (0.98 if turn % 2 else 1.02)
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
-    everywhere = verdicts["both_ahead_up_to_four"]
+    everywhere = verdicts["both_ahead_up_to_two"]
     assert everywhere.answer == claims.UNDECIDED
     assert everywhere.ratio is not None
     assert everywhere.ratio.low < 1 < everywhere.ratio.high
@@ -91,7 +91,7 @@ def test_claim_is_judged_against_the_rivals_that_were_built() -> None:
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
     assert verdicts["moodycamel_over_mutex"].answer == claims.UNDECIDED
     assert verdicts["moodycamel_over_mutex"].note == "not measured: moodycamel"
-    everywhere = verdicts["both_ahead_up_to_four"]
+    everywhere = verdicts["both_ahead_up_to_two"]
     assert everywhere.answer == claims.PARTLY
     assert "not built: moodycamel, libuv" in everywhere.note
     assert claims.count_answers([everywhere]) == {"all": 1, "holds": 0, "partly": 1, "open": 0}
@@ -101,8 +101,8 @@ def test_claim_without_a_rival_that_was_built_but_not_chosen_is_undecided() -> N
     measured = synthetic.results(("post_task",), absent=("moodycamel", "libuv"))
     measured.document["experiments"]["post_task"]["not_built"] = []
     verdicts = {v.claim.id: v for v in claims.judge(measured, measured.experiment("post_task"))}
-    assert verdicts["both_ahead_up_to_four"].answer == claims.UNDECIDED
-    assert "not measured: moodycamel, libuv" in verdicts["both_ahead_up_to_four"].note
+    assert verdicts["both_ahead_up_to_two"].answer == claims.UNDECIDED
+    assert "not measured: moodycamel, libuv" in verdicts["both_ahead_up_to_two"].note
 
 
 def test_lead_that_grows_with_a_parameter_is_stated_per_doubling() -> None:
