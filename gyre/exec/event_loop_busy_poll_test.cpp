@@ -3,7 +3,6 @@
 // ends at an event, and is given up when no events come.
 #include <gyre/exec/loop.hpp>
 
-#include <gyre/exec/detail/adaptive_attempt.hpp>
 #include <gyre/exec/poller.hpp>
 #include <gyre/exec/timer.hpp>
 
@@ -225,23 +224,6 @@ TEST(BusyPoll, EndsWhereRunUntilDoes) {
   polling.loop.run_for(100us);
   EXPECT_LE(polling.poller.polls, 102u);
   EXPECT_EQ(polling.poller.sleeps, 0u);
-}
-
-TEST(AdaptiveAttempt, WithoutCreditIsDueAfterPausesThatDouble) {
-  gyre::detail::adaptive_attempt attempt(0, 1);
-  const auto opportunities_until_due = [&] {
-    int passed = 1;
-    while (!attempt.claim_attempt()) ++passed;
-    return passed;
-  };
-  for (const int pause : {8, 16, 32, 64, 128, 256, 512, 512}) {
-    EXPECT_EQ(opportunities_until_due(), pause);
-    attempt.fail();
-  }
-  attempt.succeed();
-  EXPECT_EQ(opportunities_until_due(), 1);
-  attempt.fail();
-  EXPECT_EQ(opportunities_until_due(), 8);
 }
 
 }  // namespace

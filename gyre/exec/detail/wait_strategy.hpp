@@ -3,8 +3,8 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/adaptive_attempt.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
-#include <gyre/exec/detail/adaptive_attempt.hpp>
 #include <gyre/exec/detail/yield_schedule.hpp>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // pool_worker: the state of one worker of a pool: its thread, its deque and its counters.
 #pragma once
 
+#include <gyre/base/detail/adaptive_attempt.hpp>
 #include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
@@ -58,6 +59,7 @@ class pool_worker final : public fork_queue {
   work_deque<work_item> deque;
   gyre::detail::parker parker;
   spin_budget spin;
+  adaptive_attempt yields{1, 1};  // whether a search yields between its polls
   theft_record thefts;
   bool has_own_tasks = false;            // whether its deque may have own items
   unsigned lookups = 0;                  // the number of searches for the next item

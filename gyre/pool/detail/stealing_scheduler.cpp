@@ -27,8 +27,9 @@ constexpr unsigned own_fair_turn = 16;
 constexpr int max_polls = 128;
 
 // A worker that may poll more often than this, because its polls have succeeded, yields between
-// polls to the submitters, which may wait for its processor. With fewer polls it does not yield,
-// because the kernel takes long to wake a thread that has just yielded.
+// polls to the submitters, which may wait for its processor, as long as that finds work: a yield to
+// another program may cost a time slice. With fewer polls it does not yield, because the kernel
+// takes long to wake a thread that has just yielded.
 constexpr int few_polls = 64;
 
 // The longest search of a worker that yields: another program may keep the processor for a whole
@@ -286,12 +287,13 @@ void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
 // Polls for work repeatedly, and returns whether there is some.
 bool stealing_scheduler::search(pool_worker& self) noexcept {
   const int polls = std::min(self.spin.looks(), max_polls);
-  const bool must_yield = polls > few_polls;
+  const bool must_yield = polls > few_polls && self.yields.claim_attempt();
   const steady_time deadline =
       must_yield ? later(monotonic_now(), max_search_duration) : steady_time{};
   for (int poll = 1; poll <= polls; ++poll) {
     if (has_work(self)) {
       self.spin.record_success(poll);
+      if (must_yield) self.yields.succeed();
       return true;
     }
     if (!must_yield) {
@@ -302,6 +304,7 @@ bool stealing_scheduler::search(pool_worker& self) noexcept {
     }
   }
   self.spin.record_failure();
+  if (must_yield) self.yields.fail();
   return false;
 }
 
