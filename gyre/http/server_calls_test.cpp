@@ -11,11 +11,17 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -43,6 +49,11 @@ class counted_server {
     server_.get("/function", [](request&) { return response::text("Hello, world!"); });
     server_.get("/coroutine",
                 [](request&) -> task<response> { co_return response::text("Hello, world!"); });
+    server_.get("/file", [this](request&) {
+      return response::file("text/plain", gyre::unique_fd(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0)),
+                            0, file_text.size());
+    });
+    EXPECT_EQ(::write(file_.get(), file_text.data(), file_text.size()), std::ssize(file_text));
     server_.get("/socket",
                 [](request& request) { return gyre::http::accept_websocket(request, echo); });
     server_.start();
@@ -101,8 +112,12 @@ class counted_server {
     }
   }
 
- private:
+ protected:
+  static constexpr std::string_view file_text = "Hello, file of the world!";
+  gyre::unique_fd file_{::memfd_create("file", MFD_CLOEXEC)};
   gyre::loop loop_;
+
+ private:
   gyre::http::server server_{loop_, any_port()};
 };
 
@@ -116,11 +131,39 @@ TEST_P(HttpServerCalls, AreTwoForABatchOfPipelinedRequests) {
   expect_one_of_each(calls_for(connect(), 200, request_for(GetParam()), 16), 200);
 }
 
-INSTANTIATE_TEST_SUITE_P(, HttpServerCalls, testing::Values("/function", "/coroutine"),
+INSTANTIATE_TEST_SUITE_P(, HttpServerCalls, testing::Values("/function", "/coroutine", "/file"),
                          [](const auto& which) {
-                           return std::string(which.param == "/function" ? "Function"
-                                                                         : "Coroutine");
+                           return which.param == "/function"    ? "Function"
+                                  : which.param == "/coroutine" ? "Coroutine"
+                                                                : "ShortFile";
                          });
+
+class HttpServerFile : public counted_server, public testing::Test {};
+
+TEST_F(HttpServerFile, IsReadIfItIsShort) {
+  const std::size_t before = calls_made("sendfile");
+  exchange(connect(), request_for("/file"), file_text, 1);
+  EXPECT_EQ(calls_made("sendfile"), before);
+}
+
+TEST_F(HttpServerFile, ThatCannotBeReadCutsTheResponseOff) {
+  const gyre::testing::fault reading("pread", EIO);
+  const peer client = connect();
+  const std::string text = request_for("/file");
+  ASSERT_EQ(::write(client.fd(), text.data(), text.size()), std::ssize(text));
+  std::array<char, 4096> buffer;
+  ssize_t size = 0;
+  do {
+    pollfd waiting{client.fd(), POLLIN, 0};
+    while (::poll(&waiting, 1, 0) != 1) loop_.poll();
+    size = ::recv(client.fd(), buffer.data(), buffer.size(), 0);
+    EXPECT_EQ(std::string_view(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)))
+                  .find(file_text),
+              std::string_view::npos);
+  } while (size > 0);
+  EXPECT_EQ(size, -1) << "the end would look like that of a whole response";
+  EXPECT_EQ(errno, ECONNRESET);
+}
 
 class HttpServerWebSocketCalls : public counted_server, public testing::Test {};
 

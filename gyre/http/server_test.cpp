@@ -938,6 +938,31 @@ TEST_F(HttpServer, AnswersAFileThatEndsTooEarlyBy500) {
   EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 404 "));
 }
 
+// Short files are read, and go with the responses before and after them.
+TEST_F(HttpServer, SendsFilesOfAnyLengthInTurn) {
+  make();
+  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
+  const gyre::unique_fd file(::mkstemp(name.data()));
+  ASSERT_TRUE(file);
+  ::unlink(name.c_str());
+  std::string content(40'000, ' ');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>('a' + i % 23);
+  ASSERT_EQ(::write(file.get(), content.data(), content.size()), std::ssize(content));
+  on->get("/{size}", [&](request& request) {
+    return response::file("text/plain", gyre::unique_fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), 7,
+                          std::stoul(request.param("size")));
+  });
+  on->start();
+  peer client = connect();
+  const std::vector<std::size_t> sizes{1, 16'384, 0, 16'385, 100, 39'993, 16'384, 2};
+  std::string requests;
+  for (const std::size_t size : sizes) requests += get("/" + std::to_string(size));
+  client.send(requests);
+  for (const std::size_t size : sizes) {
+    EXPECT_THAT(next_response(client), testing::EndsWith("\r\n\r\n" + content.substr(7, size)));
+  }
+}
+
 TEST_F(HttpServer, CutsOffAFileThatBecomesShorterWhileItIsSent) {
   make();
   std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";

@@ -14,6 +14,7 @@
 #include <gyre/trace/detail/function_sequence.hpp>
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -162,6 +163,7 @@ enum class request_kind : std::uint8_t {
   gather,
   send_message,
   send_messages,
+  send_file,
   wait_writable,
 };
 
@@ -354,6 +356,32 @@ struct send_messages_request : request {
   send_messages_request(handle& sink, std::span<mmsghdr> headers, function callback) noexcept
       : request(sink, request_kind::send_messages, callback), messages(headers) {}
   std::span<mmsghdr> messages;
+};
+
+/// Sends bytes of a regular file by one call of sendfile(2), without SIGPIPE. Completes with their
+/// number; 0: the file ends at `offset`. The call sends max_part bytes, however small the share is:
+/// if less than that is left in a visit, the request waits for the handle's next turn.
+struct send_file_request : request {
+  static constexpr std::size_t max_part = std::size_t{1} << 20;
+  /// A remainder of this size is not worth another call, and goes along with the bytes before it.
+  static constexpr std::size_t min_part = std::size_t{64} << 10;
+
+  send_file_request(handle& sink, int source, ::off_t first, std::size_t count,
+                    function callback) noexcept
+      : request(sink, request_kind::send_file, callback),
+        file(source),
+        offset(first),
+        unsent_bytes(count) {}
+
+  /// Returns the number of bytes that one call sends.
+  std::size_t next_part() const noexcept {
+    return unsent_bytes <= max_part + min_part ? unsent_bytes : max_part;
+  }
+
+  int file;
+  // The backend moves both on by the bytes that it sends.
+  ::off_t offset;
+  std::size_t unsent_bytes;
 };
 
 /// Accepts a connection. Completes with its descriptor (non-blocking, close-on-exec), which the

@@ -12,10 +12,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -23,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -36,6 +40,7 @@ namespace {
 using namespace gyre::io;
 using namespace std::chrono_literals;
 using gyre::unique_fd;
+using gyre::testing::calls_made;
 using gyre::testing::fault;
 
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -797,6 +802,114 @@ TEST(Backend, ADeviceThatIsAlwaysReadyIsTriedAgain) {
   while (!writing.ended() || !reading.ended()) loop.run_once();
   EXPECT_EQ(writing.results[0].count(), 1u);
   EXPECT_EQ(reading.results[0].count(), 0u);
+}
+
+// Files that are sent to devices which take all bytes at once, so that only the shares limit them.
+class SentFiles : public testing::Test {
+ protected:
+  static constexpr std::size_t mib = std::size_t{1} << 20;
+
+  struct sending {
+    sending(gyre::loop& loop, int file, std::size_t bytes)
+        : sink(loop, unique_fd(::open("/dev/null", O_WRONLY | O_NONBLOCK | O_CLOEXEC)),
+               handle_kind::other),
+          request(sink.handle(), file, 0, bytes) {
+      request.then = [this] {
+        count(request.results.back());
+        start();
+      };
+    }
+    void start() {
+      while (request.unsent_bytes > 0) {
+        const std::optional<result> outcome = sink.start(request);
+        if (!outcome) return;
+        count(*outcome);
+      }
+    }
+    void count(result outcome) {
+      ASSERT_TRUE(outcome) << outcome.error_number();
+      sent_bytes += outcome.count();
+      ++parts;
+    }
+
+    descriptor sink;
+    noted<send_file_request> request;
+    std::size_t sent_bytes = 0;
+    std::size_t parts = 0;
+  };
+
+  void begin(std::size_t count, std::size_t bytes) {
+    ASSERT_EQ(::ftruncate(file_.get(), static_cast<off_t>(bytes)), 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      files_.push_back(std::make_unique<sending>(loop_, file_.get(), bytes));
+      files_.back()->start();
+    }
+  }
+  std::size_t sent_bytes() const {
+    std::size_t sum = 0;
+    for (const auto& each : files_) sum += each->sent_bytes;
+    return sum;
+  }
+
+  gyre::loop loop_{gyre::loop_options{.io_time = 24h}};
+  unique_fd file_{::memfd_create("file", MFD_CLOEXEC)};
+  std::vector<std::unique_ptr<sending>> files_;
+};
+
+TEST_F(SentFiles, AreNotSplitHoweverManyThereAre) {
+  const std::size_t calls_before = calls_made("sendfile");
+  const std::size_t polls_before = calls_made("poll");
+  begin(100, mib);
+  while (sent_bytes() < 100 * mib) loop_.run_once();
+  for (const auto& each : files_) EXPECT_EQ(each->parts, 1u);
+  if (std::string_view(loop_.metrics().io) == "uring") return;  // its work may interrupt a call
+  EXPECT_EQ(calls_made("sendfile") - calls_before, 100u);
+  EXPECT_EQ(calls_made("poll") - polls_before, 0u);
+}
+
+TEST_F(SentFiles, TakeNoMoreOfATurnThanOtherBytes) {
+  constexpr std::size_t max_turn = 4 * mib;
+  constexpr std::size_t max_visit = send_file_request::max_part + send_file_request::min_part;
+  begin(100, 4 * mib);
+  EXPECT_LE(sent_bytes(), max_visit) << "before the first turn";
+  while (sent_bytes() < 400 * mib) {
+    const std::size_t before = sent_bytes();
+    loop_.run_once();
+    EXPECT_LE(sent_bytes() - before, max_turn + max_visit);
+    const auto sent =
+        files_ | std::views::transform([](const auto& each) { return each->sent_bytes; });
+    // The first one has a visit before the first turn, and another one before the first round.
+    EXPECT_LE(std::ranges::max(sent) - std::ranges::min(sent), 3 * max_visit);
+  }
+}
+
+TEST_F(SentFiles, EndWithTheFile) {
+  begin(1, 100);
+  EXPECT_EQ(sent_bytes(), 100u);
+  sending longer(loop_, file_.get(), 101);
+  ASSERT_EQ(longer.sink.start(longer.request)->count(), 100u);
+  EXPECT_EQ(longer.sink.start(longer.request)->count(), 0u);
+  EXPECT_EQ(longer.request.unsent_bytes, 1u);
+}
+
+TEST_F(Request, AFileWaitsForRoomAndIsSentWhole) {
+  const unique_fd file(::memfd_create("file", MFD_CLOEXEC));
+  constexpr std::size_t size = std::size_t{20} << 20;
+  ASSERT_EQ(::ftruncate(file.get(), size), 0);
+  noted<send_file_request> sending(target(), file.get(), 0, size);
+  const auto start = [&] {
+    while (sending.unsent_bytes > 0 && here->start(sending)) {
+    }
+  };
+  sending.then = start;
+  start();
+  ASSERT_GT(sending.unsent_bytes, 0u);
+  std::size_t received_bytes = 0;
+  run_until([&] {
+    received_bytes += peer_reads().size();
+    return received_bytes == size;
+  });
+  EXPECT_EQ(sending.unsent_bytes, 0u);
 }
 
 TEST(Backend, CountsWhatItServes) {

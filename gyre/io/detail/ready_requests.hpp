@@ -145,6 +145,8 @@ class ready_requests : public backend {
     }
   }
   std::optional<result> start_on(handle& target, request& request) noexcept;
+  // Returns whether the rest of the share is enough to begin a request.
+  bool has_share_for(const request& request) const noexcept;
   // Returns whether there was a visit; a null handle was detached before its turn.
   bool serve_waiting(handle* target, std::size_t share, std::size_t& completions);
   void serve_requests(handle& target, std::size_t share, std::size_t& completions);
@@ -168,6 +170,7 @@ class ready_requests : public backend {
 
   result perform(handle& target, request& request) noexcept;
   result receive(handle& source, request& request) noexcept;
+  result send_file(handle& sink, send_file_request& request) noexcept;
   template <class Request>
   result transfer(Request& request, handle_flag readiness) noexcept;
   // Stores in the handle what a call implies for the next call, and returns the call's outcome.
@@ -190,6 +193,12 @@ class ready_requests : public backend {
   }
   void spend_bytes(direction side, std::size_t bytes) noexcept {
     bytes_left(side) -= std::min(bytes, bytes_left(side));
+  }
+  // Counts bytes that were written, even above the share: cost_of_visit() contains all of them.
+  void spend_beyond_share(std::size_t bytes) noexcept {
+    std::size_t& left = bytes_left(direction::write);
+    if (bytes > left) share_ += bytes - std::exchange(left, bytes);
+    left -= bytes;
   }
   std::size_t cost_of_visit() const noexcept {
     return share_ - std::min(share_left_[0], share_left_[1]) +

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/stream_operations.hpp>
 
-#include <gyre/io/detail/signal_mask.hpp>
-#include <gyre/io/detail/system_files.hpp>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <new>
 #include <stdexcept>
 
 namespace gyre::io::detail {
-
-std::size_t bytes_of_file(const backend& io, std::size_t unsent_bytes) noexcept {
-  constexpr std::size_t min_part = std::size_t{64} << 10;
-  const std::size_t part =
-      std::clamp(io.share_left(direction::write), min_part, std::size_t{1} << 20);
-  return unsent_bytes <= part + min_part ? unsent_bytes : part;
-}
-
-result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
-  // sendfile(2) has no flag that suppresses SIGPIPE.
-  const signal_mask without_sigpipe(SIG_BLOCK, SIGPIPE);
-  const result outcome = system::send_file(sink, file, offset, count);
-  // SIGPIPE is also raised when the connection broke within the call, which then returns the bytes
-  // that were sent before.
-  if (!outcome || outcome.count() < count) without_sigpipe.discard_pending();
-  return outcome;
-}
 
 std::optional<result> read_until_operation::begin() noexcept {
   for (;;) {
@@ -115,26 +94,18 @@ bool gather_operation::take(std::size_t count) noexcept {
 }
 
 std::optional<result> send_file_operation::begin() noexcept {
-  while (unsent_bytes_ > 0) {
-    const std::size_t count = bytes_of_file(descriptor()->io(), unsent_bytes_);
-    const io::result part = send_file_part(descriptor()->fd(), file_, offset_, count);
-    if (!part && !part.would_block()) return part;
-    if (part) {
-      if (part.count() == 0) break;  // the file ends here
-      unsent_bytes_ -= part.count();
-      sent_bytes_ += part.count();
-      descriptor()->io().charge(part.count());
-      if (unsent_bytes_ == 0) break;
-    }
+  while (unsent_bytes > 0) {
     const std::optional<io::result> outcome = single_request::begin();
     if (!outcome) return std::nullopt;
     if (!*outcome) return outcome;
+    if (take(outcome->count())) break;
   }
   return io::result::of(sent_bytes_);
 }
 
 std::optional<result> send_file_operation::advance(io::result outcome) noexcept {
   if (!outcome) return outcome;
+  if (take(outcome.count())) return io::result::of(sent_bytes_);
   return begin();
 }
 

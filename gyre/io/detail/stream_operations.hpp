@@ -143,32 +143,24 @@ struct wait_for_input_operation : wait_operation {
   }
 };
 
-/// Returns the number of bytes of a file, of which `unsent_bytes` are left, that one call may send,
-/// so that other descriptors get their turn: the rest of the share of this visit, but enough to be
-/// worth a call. A remainder that would not be worth another call goes along.
-std::size_t bytes_of_file(const backend& io, std::size_t unsent_bytes) noexcept;
-/// Calls sendfile(2), without SIGPIPE. EAGAIN: `sink` takes no bytes now; 0: the file ends at
-/// `offset`.
-result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
-
-/// Calls sendfile(2) whenever the stream is writable.
-struct send_file_operation : counting_request<readiness_request> {
+/// Sends `count` bytes of a file, or fewer if the file ends before.
+struct send_file_operation : counting_request<send_file_request> {
   static constexpr const char* name = "gyre::io::stream: send_file";
 
-  send_file_operation(open_descriptor* descriptor, int file, ::off_t offset,
+  send_file_operation(open_descriptor* descriptor, int source, ::off_t first,
                       std::size_t count) noexcept
-      : counting_request(descriptor, direction::write, nullptr),
-        file_(file),
-        offset_(offset),
-        unsent_bytes_(count) {}
+      : counting_request(descriptor, source, first, count, nullptr) {}
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
-  int file_;
-  ::off_t offset_;
-  std::size_t unsent_bytes_;
+  /// Counts sent bytes. Returns whether the operation has ended: all is sent, or the file ends.
+  bool take(std::size_t count) noexcept {
+    sent_bytes_ += count;
+    return unsent_bytes == 0 || count == 0;
+  }
+
   std::size_t sent_bytes_ = 0;
 };
 

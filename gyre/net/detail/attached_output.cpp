@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/attached_output.hpp>
 
-#include <gyre/io/detail/stream_operations.hpp>
-#include <gyre/io/error.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
 
 #include <algorithm>
@@ -17,29 +15,25 @@ void attached_output::add(output_attachment attachment, std::size_t queued_bytes
   descriptors_ += items_.back().descriptor_count();
 }
 
-attached_output::progress attached_output::send_first(io::handle& socket, io::backend& io,
-                                                      std::span<iovec> pieces) noexcept {
-  return first().file ? send_file_part(socket, io) : send_descriptors(socket, io, pieces);
+io::request& attached_output::next_file_part() noexcept {
+  const output_attachment& part = first();
+  file_part_.file = part.file.get();
+  file_part_.offset = part.offset;
+  file_part_.unsent_bytes = part.unsent_bytes;
+  return file_part_;
 }
 
-attached_output::progress attached_output::send_file_part(io::handle& socket,
-                                                          io::backend& io) noexcept {
+bool attached_output::take_file_part(std::size_t bytes) noexcept {
   output_attachment& part = first();
-  const std::size_t count = io::detail::bytes_of_file(io, part.unsent_bytes);
-  const io::result outcome =
-      io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
-  if (outcome.would_block()) return {};
-  if (!outcome) return {.error = outcome.error()};
-  if (outcome.count() == 0) return {.error = io::errc::unexpected_end};  // the file has shrunk
-  io.charge(outcome.count());
-  part.unsent_bytes -= outcome.count();
-  const bool is_sent = part.unsent_bytes == 0;
-  if (is_sent) remove_first();
-  return {.bytes_sent = outcome.count(), .is_sent = is_sent};
+  part.offset += static_cast<::off_t>(bytes);
+  part.unsent_bytes -= bytes;
+  if (part.unsent_bytes > 0) return false;
+  remove_first();
+  return true;
 }
 
-attached_output::progress attached_output::send_descriptors(io::handle& socket, io::backend& io,
-                                                            std::span<iovec> pieces) noexcept {
+io::result attached_output::send_descriptors(io::handle& socket, io::backend& io,
+                                             std::span<iovec> pieces) noexcept {
   const std::vector<unique_fd>& fd_owners = first().fds;
   std::array<int, message_with_fds::max_fds> fds;
   std::ranges::transform(fd_owners, fds.begin(), &unique_fd::get);
@@ -47,10 +41,8 @@ attached_output::progress attached_output::send_descriptors(io::handle& socket, 
   message.attach(std::span(fds).first(fd_owners.size()));
   io::send_message_request request(socket, message.header, nullptr);
   const io::result outcome = io.attempt(request);
-  if (outcome.would_block()) return {};
-  if (!outcome) return {.error = outcome.error()};
-  remove_first();
-  return {.bytes_sent = outcome.count(), .bytes_of_queue = outcome.count(), .is_sent = true};
+  if (outcome) remove_first();
+  return outcome;
 }
 
 }  // namespace gyre::net::detail

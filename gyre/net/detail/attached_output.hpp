@@ -13,7 +13,6 @@
 #include <deque>
 #include <limits>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,8 +29,7 @@ struct output_attachment {
   std::size_t descriptor_count() const noexcept { return fds.size() + (file ? 1 : 0); }
 };
 
-/// The attachments of an output queue in their order, and the request that waits until the socket
-/// is writable.
+/// The attachments of an output queue in their order, and the requests that send them.
 ///
 /// Thread-safety: none.
 class attached_output {
@@ -40,16 +38,9 @@ class attached_output {
   /// than memory.
   static constexpr std::size_t descriptor_cost = std::size_t{16} << 10;
 
-  /// The outcome of one attempt to send.
-  struct progress {
-    std::error_code error = {};
-    std::size_t bytes_sent = 0;
-    std::size_t bytes_of_queue = 0;  // the part of `bytes_sent` that came from the queue
-    bool is_sent = false;            // whether all of the first attachment was sent
-  };
-
-  attached_output(io::handle& socket, io::request::function on_room) noexcept
-      : room(socket, io::direction::write, on_room) {}
+  attached_output(io::handle& socket, io::request::function on_room,
+                  io::request::function on_file_part) noexcept
+      : room(socket, io::direction::write, on_room), file_part_(socket, -1, 0, 0, on_file_part) {}
 
   /// Adds an attachment after the `queued_bytes` bytes of the queue. Throws std::bad_alloc.
   void add(output_attachment attachment, std::size_t queued_bytes);
@@ -76,24 +67,30 @@ class attached_output {
     const std::size_t index = is_due() ? 1 : 0;
     return index < items_.size() ? items_[index].bytes_before : unlimited;
   }
-  /// Sends as much of the first attachment, which must be due, as the kernel takes at once, and
-  /// removes the attachment once all of it is sent. Descriptors are sent with bytes of `pieces`,
-  /// the next bytes of the queue.
-  progress send_first(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
+  /// Returns the request that sends the next part of the first attachment, a file that is due. Its
+  /// outcome belongs to take_file_part().
+  io::request& next_file_part() noexcept;
+  /// Counts a part of the first attachment that was sent. Returns whether that was the last one,
+  /// whose attachment is then removed.
+  bool take_file_part(std::size_t bytes) noexcept;
+  /// Tries to send the descriptors of the first attachment, which must be due, with bytes of
+  /// `pieces`, the next bytes of the queue. Returns how many bytes were sent, with which the
+  /// attachment is removed, or why none were.
+  io::result send_descriptors(io::handle& socket, io::backend& io,
+                              std::span<iovec> pieces) noexcept;
 
   /// Returns the number of descriptors that wait.
   std::size_t descriptor_count() const noexcept { return descriptors_; }
   /// Returns the bytes of quota that the waiting descriptors use.
   std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
 
+  /// Waits until the socket takes descriptors.
   io::readiness_request room;
 
  private:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-  progress send_file_part(io::handle& socket, io::backend& io) noexcept;
-  progress send_descriptors(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
-
+  io::send_file_request file_part_;
   std::deque<output_attachment> items_;
   std::size_t bytes_before_ = 0;  // the sum of bytes_before over all attachments
   std::size_t descriptors_ = 0;

@@ -197,7 +197,8 @@ attached_output& connection_output::attached() {
   if (attachments == nullptr) {
     io::handle& socket = whole_of(*this);
     attachments =
-        std::make_unique<attached_output>(socket, &on_done<&connection_output::on_written>);
+        std::make_unique<attached_output>(socket, &on_done<&connection_output::on_written>,
+                                          &on_done<&connection_output::on_file_part>);
   }
   return *attachments;
 }
@@ -260,23 +261,27 @@ void connection_output::flush() noexcept {
   all_is_sent();
 }
 
-// Sends as much of the first attachment as the kernel takes at once. Returns whether all of the
-// attachment was sent.
+// Sends a part of the first attachment. Returns false if the rest has to wait, or sending failed.
 bool connection_output::send_attachment() noexcept {
+  connection_io& self = whole_of(*this);
+  attached_output& attachments = *backlog_of(self)->attachments;
+  if (!attachments.first().file) return send_descriptors();
+  const std::optional<io::result> result = self.group().io().start(attachments.next_file_part());
+  return result && take_file_part(*result);
+}
+
+bool connection_output::send_descriptors() noexcept {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
   attached_output& attachments = *backlog.attachments;
   for (;;) {
-    const auto outcome = attachments.send_first(self, self.group().io(), backlog.next_output());
-    if (outcome.error)
-      return refuse(outcome.error);  // a reset tells the peer that the rest will not come
-    if (outcome.bytes_of_queue > 0) {
-      consume(outcome.bytes_of_queue);
-    } else {
-      count_sent(outcome.bytes_sent);
-      if (outcome.is_sent) on_shrunk();
+    const io::result sent =
+        attachments.send_descriptors(self, self.group().io(), backlog.next_output());
+    if (sent) {
+      consume(sent.count());
+      return true;
     }
-    if (outcome.is_sent) return true;
+    if (!sent.would_block()) return refuse(sent.error());
     const std::optional<io::result> result = self.group().io().start(attachments.room);
     if (!result) return false;
     if (!*result) {
@@ -284,6 +289,16 @@ bool connection_output::send_attachment() noexcept {
       return false;
     }
   }
+}
+
+// Counts a sent part of the first attachment, a file. Returns whether the connection continues: a
+// reset tells the peer that the rest will not come.
+bool connection_output::take_file_part(io::result outcome) noexcept {
+  if (!outcome) return refuse(outcome.error());
+  if (outcome.count() == 0) return refuse(io::errc::unexpected_end);  // the file has shrunk
+  count_sent(outcome.count());
+  if (backlog_of(whole_of(*this))->attachments->take_file_part(outcome.count())) on_shrunk();
+  return true;
 }
 
 void connection_output::all_is_sent() noexcept {
@@ -299,6 +314,11 @@ void connection_output::on_written(io::result result) {
   if (!result) return whole_of(*this).on_sending_failed(result.error());
   whole_of(*this).has_layer() ? consume_sealed(result.count()) : consume(result.count());
   flush();
+}
+
+// Called with the result of a request that sends a part of a file.
+void connection_output::on_file_part(io::result result) {
+  if (take_file_part(result)) flush();
 }
 
 void connection_output::consume(std::size_t bytes) noexcept {

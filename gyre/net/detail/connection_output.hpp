@@ -57,6 +57,7 @@ class connection_output {
 
   // The functions below are called when requests complete and timers expire.
   void on_written(io::result result);
+  void on_file_part(io::result result);
   void on_write_timer_expired();
 
  protected:
@@ -73,6 +74,8 @@ class connection_output {
   void flush() noexcept;
   void flush_layered();
   bool send_attachment() noexcept;
+  bool send_descriptors() noexcept;
+  bool take_file_part(io::result outcome) noexcept;
   void all_is_sent() noexcept;
   bool note_all_sent() noexcept;
   void count_sent(std::size_t bytes) noexcept;

@@ -2,11 +2,13 @@
 #include <gyre/testing/detail/scripted_backend.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
 
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -140,6 +142,8 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
       return arrivals_.empty() ? would_block : io::result::of(0);
     case io::request_kind::write: return write_all(static_cast<io::write_request&>(request));
     case io::request_kind::gather: return write(static_cast<io::gather_request&>(request).pieces);
+    case io::request_kind::send_file:
+      return send_file(static_cast<io::send_file_request&>(request));
     case io::request_kind::wait_writable: return begin_write() ? io::result::of(0) : would_block;
     default: return io::result::failure(EOPNOTSUPP);
   }
@@ -239,6 +243,23 @@ io::result scripted_connection::write_all(io::write_request& request) noexcept {
     request.done += part.count();
   }
   return io::result::of(request.done);
+}
+
+io::result scripted_connection::send_file(io::send_file_request& request) noexcept {
+  if (!begin_write()) return would_block;
+  std::array<std::byte, 4096> bytes;
+  const std::span<std::byte> room =
+      std::span(bytes).first(std::min(request.next_part(), bytes.size()));
+  const io::result count =
+      io::detail::system::read_at(request.file, room, static_cast<std::uint64_t>(request.offset));
+  if (!count || count.count() == 0) return count;
+  const iovec piece{bytes.data(), count.count()};
+  const io::result outcome = write({&piece, 1});
+  if (outcome) {
+    request.offset += static_cast<::off_t>(outcome.count());
+    request.unsent_bytes -= outcome.count();
+  }
+  return outcome;
 }
 
 scripted_backend& scripted_backend::find_or_create(virtual_poller& time) {

@@ -103,6 +103,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   io::result scatter(std::span<const iovec> pieces) noexcept;
   io::result write(std::span<const iovec> pieces) noexcept;
   io::result write_all(io::write_request& request) noexcept;
+  io::result send_file(io::send_file_request& request) noexcept;
   /// Returns whether a write need not wait. If it must wait, starts the delay.
   bool begin_write() noexcept;
 
