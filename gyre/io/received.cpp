@@ -8,7 +8,8 @@
 namespace gyre::io {
 
 receive_memory::receive_memory(std::size_t block_bytes, std::size_t limit) noexcept
-    : block_size_(std::max((block_bytes + alignment - 1) & ~(alignment - 1), min_room)),
+    : block_size_(
+          std::clamp((block_bytes + alignment - 1) & ~(alignment - 1), min_room, max_block)),
       limit_(limit) {}
 
 receive_memory::~receive_memory() {
@@ -31,7 +32,7 @@ std::span<std::byte> receive_memory::next_block() noexcept {
     is_exhausted_ = true;
     return {};
   }
-  return {current_block_->bytes(), block_size_};
+  return {current_block_->memory(), block_size_};
 }
 
 receive_memory::block* receive_memory::allocate() noexcept {
@@ -51,7 +52,7 @@ void receive_memory::deallocate(block& memory) noexcept {
 
 void receive_memory::give_back(detail::receive_block& memory) noexcept {
   auto& own_block = static_cast<block&>(memory);
-  receive_memory& self = *own_block.memory;
+  receive_memory& self = *own_block.owner;
   own_block.used_bytes = 0;
   if (&own_block != self.current_block_) {
     // The block that was returned last is used first, because it is the most likely to be in the

@@ -59,7 +59,27 @@ TEST(ReservedRing, AnEmptyOneBeginsAgainAtTheFront) {
   EXPECT_EQ(queue.push(2), first);
 }
 
-// An idle server's queues have room for all connections.
+TEST(ReservedRing, FindsItsValuesByTheirNumbersAfterItUsesMoreSlots) {
+  reserved_ring<std::uint32_t> queue;
+  queue.reserve(1000);
+  std::uint32_t first = queue.push(0);
+  std::uint32_t next = first + 1;
+  for (std::uint32_t size = 1; size < 500; ++size) {
+    while (queue.size() < size) {
+      ASSERT_EQ(queue.push(next), next);
+      ++next;
+    }
+    for (std::uint32_t number = first; number != next; ++number) ASSERT_EQ(queue[number], number);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      ASSERT_EQ(queue.push(next), next);
+      ++next;
+      ASSERT_EQ(queue.pop(), first++);
+    }
+  }
+}
+
+// An idle server's queues have room for all connections. A server that always has something to do
+// never empties its queues.
 TEST(ReservedRing, RoomThatWasNeverUsedTakesNoMemory) {
   if (gyre::detail::asan_is_on || gyre::test::thread_sanitizer_is_on) {
     GTEST_SKIP() << "the sanitizer notes all memory";
@@ -76,6 +96,12 @@ TEST(ReservedRing, RoomThatWasNeverUsedTakesNoMemory) {
   for (int i = 0; i < 10'000; ++i) {
     queue.push(value(i));
     ASSERT_EQ(queue.pop().number, i);
+  }
+  EXPECT_LT(resident_bytes(), before + room * sizeof(value) / 4);
+  queue.push(value(0));
+  for (int i = 1; i < static_cast<int>(room); ++i) {
+    queue.push(value(i));
+    ASSERT_EQ(queue.pop().number, i - 1);
   }
   EXPECT_LT(resident_bytes(), before + room * sizeof(value) / 4);
 }

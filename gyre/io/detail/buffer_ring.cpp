@@ -26,7 +26,10 @@ buffer_ring::buffer_ring() : states_(std::make_unique<buffer[]>(buffers)) {
   if (memory == MAP_FAILED) throw std::bad_alloc();
   descriptors_ = static_cast<io_uring_buf_ring*>(memory);
   data_ = static_cast<std::byte*>(memory) + shared_bytes;
-  for (unsigned index = 0; index < buffers; ++index) states_[index].ring = this;
+  for (unsigned index = 0; index < buffers; ++index) {
+    states_[index].ring = this;
+    states_[index].bytes = bytes_of(static_cast<std::uint16_t>(index));
+  }
 }
 
 buffer_ring::~buffer_ring() {
@@ -68,7 +71,7 @@ buffer_ring::buffer& buffer_ring::begin_loan(std::uint16_t index) noexcept {
 }
 
 received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
-  return received(begin_loan(index), {bytes_of(index), count});
+  return received(begin_loan(index), 0, count);
 }
 
 void buffer_ring::give_back(receive_block& block) noexcept {
@@ -90,7 +93,9 @@ received buffer_ring::queue::pop(buffer_ring& ring) noexcept {
   buffer& oldest_buffer = ring.states_[newest_buffer.next];
   newest_buffer.next = oldest_buffer.next;
   if (&oldest_buffer == &newest_buffer) newest_index_ = none;
-  return received(oldest_buffer, oldest_buffer.content);  // the object takes over the queue's loan
+  const std::span<const std::byte> content = oldest_buffer.content;
+  const auto offset = static_cast<std::size_t>(content.data() - oldest_buffer.bytes);
+  return received(oldest_buffer, offset, content.size());  // takes over the queue's loan
 }
 
 std::size_t buffer_ring::queue::read(buffer_ring& ring, std::span<std::byte> memory) noexcept {

@@ -64,7 +64,7 @@ class buffer_ring {
 };
 
 struct buffer_ring::buffer : receive_block {
-  buffer() noexcept : receive_block(&give_back) {}
+  buffer() noexcept : receive_block(&give_back, nullptr) {}
 
   buffer_ring* ring = nullptr;
   // The members below describe a buffer that is in a queue.

@@ -81,14 +81,17 @@ struct awaited_operation : Operation {
 
   stage stage_ = stage::idle;
   held holds_ = held::nothing;  // the member of the awaiter_slot that is alive
+  bool resumes_on_loop_ = false;
   std::uint8_t deferred_error_ = 0;
   gyre::detail::wait_core core_{request_end};
 };
 
-/// The members that an awaiter needs at different times, in the same memory: the stop callback
-/// while the awaiter waits, the timer while its coroutine is deferred, and the outcome at the end.
+/// The members that an awaiter needs at different times, in the same memory: the operation that it
+/// posts, with the stop callback while the awaiter waits and the outcome at the end; or the timer
+/// while its coroutine is deferred, with the loop, because the descriptor may be gone.
 template <class Operation>
-struct awaiter_slot {
+class awaiter_slot {
+ public:
   struct plain_end {
     explicit plain_end(io::result result) noexcept : outcome(result) {}
     io::result outcome;
@@ -101,21 +104,41 @@ struct awaiter_slot {
   };
   using end = std::conditional_t<brings_bytes<Operation>, end_with_bytes, plain_end>;
 
-  awaiter_slot() noexcept {}
+  struct callback_or_end {
+    callback_or_end() noexcept {}
+    callback_or_end(const callback_or_end&) = delete;
+    ~callback_or_end() {}
+    union {
+      gyre::detail::bare_stop_callback stop_callback_;
+      end ended_;
+    };
+  };
+  struct wait : gyre::operation, callback_or_end {
+    explicit wait(gyre::operation::function on_post) noexcept : gyre::operation(on_post) {}
+  };
+  struct deferral : timer_operation {
+    deferral(timer_operation::function on_expiry, event_loop& timers) noexcept
+        : timer_operation(on_expiry), loop(timers) {}
+    event_loop& loop;
+  };
+
+  explicit awaiter_slot(gyre::operation::function on_post) noexcept : wait_(on_post) {}
   awaiter_slot(const awaiter_slot&) = delete;
   ~awaiter_slot() {}
   // Returns the slot that contains `member`.
+  static awaiter_slot& of(gyre::operation& member) noexcept {
+    return reinterpret_cast<awaiter_slot&>(static_cast<wait&>(member));
+  }
   static awaiter_slot& of(gyre::detail::stop_callback_base& member) noexcept {
-    return reinterpret_cast<awaiter_slot&>(member);
+    return of(static_cast<wait&>(reinterpret_cast<callback_or_end&>(member)));
   }
   static awaiter_slot& of(timer_operation& member) noexcept {
-    return reinterpret_cast<awaiter_slot&>(member);
+    return reinterpret_cast<awaiter_slot&>(static_cast<deferral&>(member));
   }
 
   union {
-    gyre::detail::bare_stop_callback stop_callback_;
-    end ended_;
-    timer_operation timer_;
+    wait wait_;
+    deferral deferral_;
   };
 };
 
@@ -150,9 +173,7 @@ struct awaiter_slot {
 /// A stop and the request's end may race: the stop joins the wait, and its operation resumes the
 /// coroutine, unless the end has left before (see wait_core); then the stop does nothing.
 template <class Operation>
-class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
-                                      gyre::operation,
-                                      awaiter_slot<Operation> {
+class [[nodiscard]] request_awaiter : awaited_operation<Operation>, awaiter_slot<Operation> {
   using awaited = awaited_operation<Operation>;
   using slot = awaiter_slot<Operation>;
 
@@ -162,19 +183,19 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   template <class... Arguments>
   explicit request_awaiter(std::in_place_t, open_descriptor* descriptor,
                            Arguments&&... arguments) noexcept
-      : awaited(descriptor, std::forward<Arguments>(arguments)...), gyre::operation(&on_post) {
+      : awaited(descriptor, std::forward<Arguments>(arguments)...), slot(&on_post) {
     this->set_callback(&on_completion);
   }
   // An awaiter moves, or is copied, only before it is awaited. GCC copies an awaiter where awaits
   // are traced.
   request_awaiter(request_awaiter&& other) noexcept
-      : awaited(static_cast<Operation&&>(other)), gyre::operation(&on_post) {
+      : awaited(static_cast<Operation&&>(other)), slot(&on_post) {
     this->set_callback(&on_completion);
     assert(other.is_idle() && "moved while it waits");
   }
   request_awaiter(const request_awaiter& other) noexcept
     requires std::copy_constructible<Operation>
-      : awaited(static_cast<const Operation&>(other)), gyre::operation(&on_post) {
+      : awaited(static_cast<const Operation&>(other)), slot(&on_post) {
     this->set_callback(&on_completion);
     assert(other.is_idle() && "copied while it waits");
   }
@@ -183,7 +204,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     if (stage_ == stage::waiting || stage_ == stage::deferred) [[unlikely]]
       abandon();
     if constexpr (has_bytes) {
-      if (holds_ == held::outcome) std::destroy_at(&this->ended_);
+      if (holds_ == held::outcome) std::destroy_at(&this->wait_.ended_);
     }
   }
 
@@ -229,14 +250,14 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     }
     return begin_operation(context_->stop);
   }
-  event_loop& timers() const noexcept { return *loop_; }
+  event_loop& timers() noexcept { return loop(); }
   void expire() {
     // After a stop, the operation that the stop has posted resumes the coroutine.
     if (stage_ != stage::waiting || context_->stop.stop_requested()) return;
     end(cancelled_outcome(io::result::failure(errc::operation_timeout)));
   }
   bool has_expired() const noexcept {
-    return this->ended_.outcome.error_number() ==
+    return this->wait_.ended_.outcome.error_number() ==
            io::result::failure(errc::operation_timeout).error_number();
   }
 
@@ -247,6 +268,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   using awaited::holds_;
   using awaited::posted_stop;
   using awaited::request_end;
+  using awaited::resumes_on_loop_;
   using awaited::stage_;
   static constexpr bool has_bytes = brings_bytes<Operation>;
   static constexpr io::result cancelled = io::result::failure(ECANCELED);
@@ -275,15 +297,18 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   bool begin_operation(inplace_stop_token stop) noexcept {
     const open_descriptor* const target = this->descriptor();
     if (target == nullptr || !target->is_open()) return refuse(errc::not_open);
-    loop_ = &target->loop();
-    if (&resumer() != loop_ && !may_use(*loop_, resumer())) return refuse(errc::wrong_thread);
+    const event_loop& own_loop = target->loop();
+    if (&resumer() != &own_loop && !may_use(own_loop, resumer())) {
+      return refuse(errc::wrong_thread);
+    }
     if (stop.stop_requested()) return end_at_once(stopped_outcome(cancelled));
     if (this->busy()) return refuse(errc::busy);
     if (const std::optional<io::result> outcome = this->begin()) return end_at_once(*outcome);
     stage_ = stage::waiting;
+    resumes_on_loop_ = &resumer() == &own_loop || &resumer() == &inline_executor();
     if (stop.stop_possible()) {
       holds_ = held::stop_callback;
-      std::construct_at(&this->stop_callback_, stop, &on_stop);
+      std::construct_at(&this->wait_.stop_callback_, stop, &on_stop);
     }
     return true;
   }
@@ -304,13 +329,13 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   static void on_stop(gyre::detail::stop_callback_base& callback) noexcept {
     request_awaiter& self = owner_of(callback);
     if (self.core_.join(posted_stop, request_end)) {
-      self.loop_->post(static_cast<gyre::operation&>(self));
+      self.loop().post(self.wait_);
     }
   }
   // Ends the request after on_stop() has posted to the loop, or resumes the coroutine after
   // post_to() has posted to its executor.
   static void on_post(gyre::operation& posted_operation) {
-    auto& self = static_cast<request_awaiter&>(posted_operation);
+    request_awaiter& self = owner_of(posted_operation);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.coroutine_);
     if (self.stage_ == stage::waiting) self.finish(self.cancelled_outcome(cancelled));
     self.resume();
@@ -320,8 +345,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   // only posts.
   void remove_stop_callback() noexcept {
     if (holds_ != held::stop_callback) return;
-    this->stop_callback_.remove(context_->stop);
-    std::destroy_at(&this->stop_callback_);
+    this->wait_.stop_callback_.remove(context_->stop);
+    std::destroy_at(&this->wait_.stop_callback_);
   }
   // Ends the operation with `outcome`. The coroutine is resumed by the caller.
   void finish(io::result outcome) noexcept {
@@ -333,12 +358,12 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     holds_ = held::outcome;
     if constexpr (has_bytes) {
       if (outcome && outcome.count() > 0) {
-        std::construct_at(&this->ended_, outcome,
+        std::construct_at(&this->wait_.ended_, outcome,
                           std::move(this->descriptor()->io().memory().arrived()));
         return;
       }
     }
-    std::construct_at(&this->ended_, outcome);
+    std::construct_at(&this->wait_.ended_, outcome);
   }
   // Ends the wait; also called within close().
   void end(io::result outcome) {
@@ -352,40 +377,44 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     }
   }
   executor& resumer() const noexcept { return *context_->where; }
-  bool resumes_on_loop() const noexcept {
-    return &resumer() == loop_ || &resumer() == &inline_executor();
-  }
+  // Returns the loop. Requires that the awaiter waits, so that its descriptor exists: a stop that
+  // has joined the wait keeps end() from returning meanwhile.
+  event_loop& loop() noexcept { return descriptor::of(this->target()).loop(); }
   void resume() {
-    if (resumes_on_loop()) return gyre::detail::resume(coroutine_);
+    if (resumes_on_loop_) return gyre::detail::resume(coroutine_);
     post_to(resumer());
   }
   [[gnu::noinline]] void resume_later() noexcept {
-    if (!resumes_on_loop()) return post_to(resumer());
+    if (!resumes_on_loop_) return post_to(resumer());
     // The outcome is an error, because the descriptor was closed: its number suffices.
-    deferred_error_ = static_cast<std::uint8_t>(this->ended_.outcome.error_number());
+    deferred_error_ = static_cast<std::uint8_t>(this->wait_.ended_.outcome.error_number());
     assert(deferred_error_ != 0);
-    std::destroy_at(&this->ended_);
-    std::construct_at(&this->timer_, &on_deferred_resume);
+    event_loop& own_loop = loop();
+    std::destroy_at(&this->wait_.ended_);
+    std::destroy_at(&this->wait_);
+    std::construct_at(&this->deferral_, &on_deferred_resume, own_loop);
     holds_ = held::timer;
     stage_ = stage::deferred;
-    loop_->start_timer(this->timer_, loop_->deadline_after(std::chrono::nanoseconds::zero()));
+    own_loop.start_timer(this->deferral_,
+                         own_loop.deadline_after(std::chrono::nanoseconds::zero()));
   }
   static void on_deferred_resume(timer_operation& expired_timer) {
     request_awaiter& self = owner_of(expired_timer);
-    std::destroy_at(&self.timer_);
+    std::destroy_at(&self.deferral_);
+    std::construct_at(&self.wait_, &on_post);
     self.set_outcome(io::result::failure(self.deferred_error_));
     self.stage_ = stage::ended;
     gyre::detail::resume(self.coroutine_);
   }
   void post_to(executor& executor) noexcept {
     stage_ = stage::posted;
-    executor.post(static_cast<gyre::operation&>(*this));
+    executor.post(this->wait_);
   }
 
   // Cancels the wait of a coroutine that is being destroyed, on the loop's thread.
   [[gnu::noinline]] void abandon() noexcept {
     if (stage_ == stage::deferred) {
-      loop_->cancel_timer(this->timer_);
+      this->deferral_.loop.cancel_timer(this->deferral_);
       return;
     }
     remove_stop_callback();
@@ -394,7 +423,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
 
   std::error_code error() const noexcept {
-    const io::result outcome = this->ended_.outcome;
+    const io::result outcome = this->wait_.ended_.outcome;
     if (!outcome) return outcome.error();
     if constexpr (requires { this->check(outcome); }) {
       return this->check(outcome);
@@ -411,16 +440,15 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }();
   value_type final_value() noexcept(value_is_noexcept) {
     if constexpr (has_bytes) {
-      return this->value(std::move(this->ended_.bytes));
+      return this->value(std::move(this->wait_.ended_.bytes));
     } else {
-      return this->value(this->ended_.outcome);
+      return this->value(this->wait_.ended_.outcome);
     }
   }
 
   using awaited::deferred_error_;
   std::coroutine_handle<> coroutine_;
   const task_context* context_ = nullptr;  // the coroutine's context; null before the await
-  event_loop* loop_ = nullptr;
 };
 
 }  // namespace gyre::io::detail

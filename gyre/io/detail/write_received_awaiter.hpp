@@ -2,7 +2,7 @@
 // write_received_awaiter: the awaiter of stream::write_all(received&&). A write that does not wait
 // allocates nothing; a write that must wait does so in allocated memory, together with a copy of
 // the bytes. So the coroutine's frame, which holds the awaiter while the connection is idle, needs
-// only four words for it.
+// only three words for it.
 #pragma once
 
 #include <gyre/io/detail/request_awaiter.hpp>
@@ -106,7 +106,7 @@ class [[nodiscard]] write_received_awaiter {
     return begin_operation(gyre::detail::context_of(awaiting_coroutine)) &&
            wait_->awaiter.begin_wait(awaiting_coroutine);
   }
-  event_loop& timers() const noexcept { return wait_->awaiter.timers(); }
+  event_loop& timers() noexcept { return wait_->awaiter.timers(); }
   void expire() { wait_->awaiter.expire(); }
   bool has_expired() const noexcept { return tag() == waiting && wait_->awaiter.has_expired(); }
 
@@ -180,8 +180,8 @@ class [[nodiscard]] write_received_awaiter {
   };
 };
 
-static_assert(sizeof(write_received_awaiter) <= 32 &&
-                  sizeof(request_awaiter<receive_operation>) <= 96,
+static_assert(sizeof(write_received_awaiter) <= 24 &&
+                  sizeof(request_awaiter<receive_operation>) <= 80,
               "each idle connection has both in the frame of its coroutine");
 
 }  // namespace gyre::io::detail

@@ -184,7 +184,8 @@ class [[nodiscard]] expiring_operation final : timer_operation {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
     if (!operation_.begin_wait(coroutine)) return gives_way(context_of(coroutine), coroutine);
-    operation_.timers().start_time_limit(*this, limit_);
+    timers_ = &operation_.timers();
+    timers_->start_time_limit(*this, limit_);
     return true;
   }
   value_type await_resume() {
@@ -203,13 +204,16 @@ class [[nodiscard]] expiring_operation final : timer_operation {
 
  private:
   void cancel_timer() noexcept {
-    if (this->linked()) operation_.timers().cancel_timer(*this);
+    if (this->linked()) timers_->cancel_timer(*this);
   }
   static void on_expiry(timer_operation& timer) {
     static_cast<expiring_operation&>(timer).operation_.expire();
   }
 
+  using timers = decltype(&std::declval<Operation&>().timers());
+
   Operation operation_;
+  timers timers_ = nullptr;  // set before the timer is started
   const std::chrono::nanoseconds limit_;
 };
 
