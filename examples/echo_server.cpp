@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   std::cout << "listening on " << server.local_endpoint() << std::endl;
 
   gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) {
-    server.stop(2s, [&] { loop.stop(); });  // once all echoes are sent
+    server.stop(2s, [&] { loop.stop(); });  // lets clients take what is sent
   });
   loop.run();
 }
