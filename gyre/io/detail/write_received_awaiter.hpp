@@ -181,7 +181,8 @@ class [[nodiscard]] write_received_awaiter {
 };
 
 static_assert(sizeof(write_received_awaiter) <= 24 &&
-                  sizeof(request_awaiter<receive_operation>) <= 80,
+                  sizeof(request_awaiter<receive_operation>) <=
+                      56 + sizeof(gyre::detail::bare_stop_callback),
               "each idle connection has both in the frame of its coroutine");
 
 }  // namespace gyre::io::detail
