@@ -28,7 +28,7 @@ class virtual_poller;
 
 namespace gyre::testing::detail {
 
-class scripted_backend;
+class scripted_backend;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
 
 /// The script of a connection, and its state.
 ///
