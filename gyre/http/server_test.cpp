@@ -894,12 +894,17 @@ TEST_F(HttpServer, SendsFiles) {
   ::unlink(name.c_str());
 }
 
+gyre::unique_fd unnamed_file() {
+  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
+  gyre::unique_fd file(::mkstemp(name.data()));
+  ::unlink(name.c_str());
+  return file;
+}
+
 TEST_F(HttpServer, AnswersAFileThatEndsTooEarlyBy500) {
   make();
-  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
-  const gyre::unique_fd file(::mkstemp(name.data()));
+  const gyre::unique_fd file = unnamed_file();
   ASSERT_TRUE(file);
-  ::unlink(name.c_str());
   const std::string text = long_text(1000);
   ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   std::vector<std::error_code> reported;
@@ -941,12 +946,9 @@ TEST_F(HttpServer, AnswersAFileThatEndsTooEarlyBy500) {
 // Short files are read, and go with the responses before and after them.
 TEST_F(HttpServer, SendsFilesOfAnyLengthInTurn) {
   make();
-  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
-  const gyre::unique_fd file(::mkstemp(name.data()));
+  const gyre::unique_fd file = unnamed_file();
   ASSERT_TRUE(file);
-  ::unlink(name.c_str());
-  std::string content(40'000, ' ');
-  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>('a' + i % 23);
+  const std::string content = long_text(40'000);
   ASSERT_EQ(::write(file.get(), content.data(), content.size()), std::ssize(content));
   on->get("/{size}", [&](request& request) {
     return response::file("text/plain", gyre::unique_fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), 7,
@@ -965,10 +967,8 @@ TEST_F(HttpServer, SendsFilesOfAnyLengthInTurn) {
 
 TEST_F(HttpServer, CutsOffAFileThatBecomesShorterWhileItIsSent) {
   make();
-  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
-  const gyre::unique_fd file(::mkstemp(name.data()));
+  const gyre::unique_fd file = unnamed_file();
   ASSERT_TRUE(file);
-  ::unlink(name.c_str());
   constexpr std::size_t size = std::size_t{32} << 20;
   ASSERT_EQ(::ftruncate(file.get(), size), 0);
   on->get("/", [&](request&) {

@@ -4,12 +4,12 @@
 #include <gyre/exec/inbox/fifo.hpp>
 
 #include <gyre/exec/inbox/inbox_test_suite.hpp>
+#include <gyre/exec/inbox/own_inboxes_test_support.hpp>
 
 #include <vector>
 
 namespace gyre::inbox::suite {
 
-using fifo_inboxes = ::testing::Types<fifo, basic_fifo<2>, basic_fifo<4>, basic_fifo<7>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxSuite, fifo_inboxes);
 
 static_assert(fifo::order == ordering::total);

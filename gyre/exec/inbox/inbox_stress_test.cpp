@@ -3,6 +3,7 @@
 // often reach the end, where segments are linked, retired and reused.
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox_stress_test_suite.hpp>
+#include <gyre/exec/inbox/own_inboxes_test_support.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 
 #include <deque>
@@ -13,10 +14,8 @@
 
 namespace gyre::inbox::suite {
 
-using fifo_inboxes = ::testing::Types<fifo, basic_fifo<2>, basic_fifo<4>, basic_fifo<7>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(fifo, InboxStressSuite, fifo_inboxes);
 
-using sharded_inboxes = ::testing::Types<sharded, basic_sharded<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(sharded, InboxStressSuite, sharded_inboxes);
 
 TEST(FifoStress, ProducersGetPastAConsumerThatDoesNothing) {

@@ -4,6 +4,7 @@
 #include <gyre/exec/inbox/sharded.hpp>
 
 #include <gyre/exec/inbox/inbox_test_suite.hpp>
+#include <gyre/exec/inbox/own_inboxes_test_support.hpp>
 
 #include <memory>
 #include <thread>
@@ -11,7 +12,6 @@
 
 namespace gyre::inbox::suite {
 
-using sharded_inboxes = ::testing::Types<sharded, basic_sharded<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(sharded, InboxSuite, sharded_inboxes);
 
 static_assert(sharded::order == ordering::per_producer);
